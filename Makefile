@@ -1,0 +1,39 @@
+# make demo     see the whole loop on an example
+# make test     every test
+# make check    format, lint, types, layers
+# make bench    how fast it is on this machine
+#
+# Each makes .venv and installs what it needs there.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+demo: .venv/khms.installed
+	$(BIN)/khms demo
+
+test: .venv/dev.installed
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+check: .venv/dev.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict khms
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+bench: .venv/khms.installed
+	$(BIN)/khms bench
+
+clean:
+	rm -rf .venv dist build _site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/khms.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/dev.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/khms.installed

@@ -1,0 +1,114 @@
+"""The command line: parse, load, call one function, print. One file per family of commands.
+
+Importing this package is cheap; each command's module, and what it needs, is imported when the command runs. Errors
+are shown here and nowhere else: one line what, one line where, one line what to do.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from khms.errors import KhmsError
+
+BUG = 70
+INTERRUPTED = 130
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code; nothing is raised."""
+    return guard(lambda: _click(argv), argv, debug="--debug" in argv)
+
+
+def guard(work: Callable[[], int], argv: Sequence[str], *, debug: bool = False) -> int:
+    """Does `work` and returns its exit code, or shows what it raised and returns the code that stands for it."""
+    _plain_streams()
+    try:
+        status = work()
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _stop()
+    except BrokenPipeError:
+        _silence_stdout()
+        return 0
+    except KhmsError as error:
+        if debug:
+            import traceback
+
+            traceback.print_exc()
+        show(error)
+        return error.exit_code
+    except MemoryError:
+        print("khms: out of memory", file=sys.stderr)
+        return 4
+    except Exception as error:
+        return _bug(error, argv, debug)
+
+
+def _click(argv: Sequence[str]) -> int:
+    import click
+
+    from khms.cli.group import khms
+
+    try:
+        result = khms.main(args=list(argv), prog_name="khms", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.Abort:
+        return _stop()
+    except click.ClickException as error:
+        error.show()
+        return 2
+
+
+def show(error: KhmsError) -> None:
+    """Prints an error for a person, on standard error."""
+    from khms.cli.output import clean
+
+    print(f"khms: {clean(error.message)}", file=sys.stderr)
+    for line in (error.where, error.hint):
+        if line:
+            print("\n".join("  " + part for part in clean(line).splitlines()), file=sys.stderr)
+
+
+def _stop() -> int:
+    print("khms: stopped; nothing is half done, run the command again to go on", file=sys.stderr)
+    return INTERRUPTED
+
+
+def _plain_streams() -> None:
+    """Text that the terminal's encoding lacks is shown escaped instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _silence_stdout() -> None:
+    """The reader is gone: keeps the interpreter's last flush from complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _bug(error: Exception, argv: Sequence[str], debug: bool) -> int:
+    import time
+    import traceback
+
+    from khms import __version__
+    from khms.config import user_data
+
+    if debug:
+        traceback.print_exc()
+    log: Path | None = user_data() / "log" / f"bug-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    try:
+        assert log is not None
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(
+            f"khms {__version__}, Python {sys.version}\n{list(argv)}\n\n{traceback.format_exc()}", encoding="utf-8"
+        )
+    except OSError:
+        log = None
+    print(f"khms: this is a bug of khms: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"  {log}" if log else "  (its log could not be written; --debug shows it)", file=sys.stderr)
+    print("  please report it with that file", file=sys.stderr)
+    return BUG

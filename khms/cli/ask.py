@@ -1,0 +1,166 @@
+"""Asking the base: `recall`, and `index` for what it asks."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from khms.cli.output import clean, console, print_json
+from khms.cli.session import Session
+from khms.errors import Usage
+
+if TYPE_CHECKING:
+    from khms.model.document import Hit
+    from khms.recall.search import Answer
+
+
+@click.command()
+@click.argument("words", metavar="QUERY…", nargs=-1, required=True)
+@click.option("--limit", "-n", type=click.IntRange(min=1), help="Most hits shown.")
+@click.option("--all", "everything", is_flag=True, help="The archive and what nobody reviewed too.")
+@click.option("--unreviewed", is_flag=True, help="Journal and inbox too, labelled UNREVIEWED.")
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only cards, notes, journal, …")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def recall(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    limit: int | None,
+    everything: bool,
+    unreviewed: bool,
+    kinds: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Ask the base. Exit 1 where nothing is on record.
+
+    The query is plain text: an error message or a stack trace can be pasted as it is. "In quotes" is a phrase;
+    tag:x type:y kind:z scope:s status:s after:2026-01-01 before:2026-02-01 are filters.
+
+    \b
+    khms recall checksum errors after the firmware update
+    khms recall '"frame mismatch" tag:sensors'
+    """
+    from khms.recall.search import recall as ask
+
+    session: Session = ctx.obj
+    text = " ".join(words)
+    if not text.strip():
+        raise Usage("there is no question", hint='khms recall "what you want to know"')
+    asked = " ".join([*(f"kind:{kind}" for kind in kinds), text])
+    answer = ask(
+        session.base,
+        asked,
+        limit=limit,
+        include_fog=everything,
+        unreviewed=unreviewed or everything,
+        config=session.config,
+        refresh=True,
+    )
+    if as_json:
+        print_json({**answer.as_json(), "query": text})
+    elif answer.hits:
+        for rank, hit in enumerate(answer.hits, 1):
+            _show(rank, hit, session)
+    else:
+        print(clean(f"nothing on record for: {text[:200]}"))
+        for line in _elsewhere(answer, words, kinds):
+            print(line)
+    if answer.behind:
+        session.note(f"the index is behind: {answer.behind}")
+    if not as_json and session.verbose:
+        session.note(f"{answer.channel} ({answer.note}), {answer.elapsed_ms:.0f} ms")
+    if not answer.hits:
+        ctx.exit(1)
+
+
+def _show(rank: int, hit: "Hit", session: Session) -> None:
+    kind = "" if hit.kind == "card" else f" ({hit.kind})"
+    flags = f"  [{', '.join(hit.flags)}]" if hit.flags else ""
+    head = click.style(clean(hit.id), bold=True) if session.colour else clean(hit.id)
+    flagged = click.style(clean(flags), fg="yellow") if session.colour else clean(flags)
+    print(f"{rank:>2}  {head}{clean(kind)}  {clean(_line(hit.title))}{flagged}")
+    for corrector in hit.correctors:
+        print(clean(f"    ! {_corrects(corrector.rel, corrector.id)}: {_line(corrector.title)}"))
+    if hit.note:
+        print(clean(f"    ({_line(hit.note)})"))
+    print(clean(f"    {hit.path}:{hit.line}"))
+    if hit.snippet:
+        print(clean(f"    | {_line(hit.snippet)}"))
+    known = {corrector.id for corrector in hit.correctors}
+    for link in hit.links:
+        if link.id not in known and session.verbose:
+            print(clean(f"    {link.rel} {link.id}: {_line(link.title)}"))
+
+
+def _corrects(rel: str, card_id: str) -> str:
+    return f"refuted by {card_id}" if rel == "refuted_by" else f"{card_id} {rel} it"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+_OPTIONS = {"unreviewed": "--unreviewed", "fog": "--all"}
+_NAMES = {"unreviewed": "that nobody reviewed", "fog": "in the archive"}
+
+
+def _elsewhere(answer: "Answer", words: tuple[str, ...], kinds: tuple[str, ...]) -> Iterator[str]:
+    """What other shelves hold, each with the command that shows it; else what to do about a blank."""
+    for shelf, count in answer.elsewhere:
+        chosen = [part for kind in kinds for part in ("--kind", kind)]
+        command = shlex.join(["khms", "recall", _OPTIONS[shelf], *chosen, *words])
+        noun = "1 document" if count == 1 else f"{count} documents"
+        yield clean(f"  {noun} {_NAMES[shelf]}: {command}")
+    if not answer.elsewhere:
+        yield '  if you find it out: khms mark solved "…"'
+
+
+@click.command()
+@click.option("--rebuild", is_flag=True, help="Build it anew, whatever is there.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def index(ctx: click.Context, rebuild: bool, as_json: bool) -> None:
+    """Bring the index up to date; it can be deleted at any time. Exit 1 where a file had to be left out."""
+    from khms.index import sync
+
+    session: Session = ctx.obj
+    with _progress(session) as progress:
+        report = sync.refresh(session.base, rebuild=rebuild, progress=progress, config=session.config)
+    if as_json:
+        print_json(
+            {
+                "schema": "khms.index/1",
+                "docs": report.docs,
+                "added": report.added,
+                "updated": report.updated,
+                "removed": report.removed,
+                "skipped": [finding.as_json() for finding in report.skipped],
+                "rebuilt": report.rebuilt,
+                "elapsed_ms": report.elapsed_ms,
+            }
+        )
+    else:
+        if report.rebuilt:
+            session.say(clean(f"built anew: {report.rebuilt}"))
+        changed = f"{report.added} files added, {report.updated} updated, {report.removed} removed"
+        session.say(f"{report.docs} documents; {changed}; {report.elapsed_ms:.0f} ms")
+    for finding in report.skipped:
+        session.note(clean(f"left out: {finding}"))
+    if report.skipped:
+        ctx.exit(1)
+
+
+@contextmanager
+def _progress(session: Session) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar on standard error for work that takes long enough to be seen; nothing in a pipe."""
+    if session.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(error=True), transient=True) as bar:
+        task = bar.add_task("indexing", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

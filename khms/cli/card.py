@@ -1,0 +1,328 @@
+"""Cards: a person's own candidate, lists, links, a change of status, and any document whole."""
+
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from khms.cli.output import clean, print_json, table
+from khms.cli.session import Session
+from khms.errors import No, Unavailable, Usage
+from khms.model.card import STATUSES, Card, as_list, as_text, canonical_type
+
+if TYPE_CHECKING:
+    from khms.model.document import Link
+    from khms.pipeline.manual import Draft
+    from khms.recall.lookup import Found
+
+
+@click.group()
+def card() -> None:
+    """Make, list, link and re-status cards."""
+
+
+@card.command()
+@click.argument("type_", metavar="TYPE")
+@click.option("--title", default="", help="The claim in one line.")
+@click.option("--body", metavar="-|FILE", help="The text, from standard input or a file.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given several times.")
+@click.option("--source", default="", help="Where it stands; words in double quotes at its end become a quote.")
+@click.option("--evidence", default="", metavar="HOW", help="measured, observed or reported.")
+@click.option("--scope", default="", help="What it holds for; universal where nothing is said.")
+@click.option("--open", "edit", is_flag=True, help="Write it in your editor.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_obj
+def new(
+    session: Session,
+    type_: str,
+    title: str,
+    body: str | None,
+    tags: tuple[str, ...],
+    source: str,
+    evidence: str,
+    scope: str,
+    edit: bool,
+    as_json: bool,
+) -> None:
+    """Propose a card of your own. It waits in the inbox: only an approval makes it knowledge.
+
+    \b
+    khms card new fact --title "The valve needs 4 bar" --evidence measured \\
+        --source 'journal/2026-03-04.md line 22: "opened at 4 bar, not at 3"' --body -
+    khms card new problem-solution --open
+    """
+    from khms.pipeline import manual
+
+    kind = manual.card_type(type_, session.config)
+    text = _body(session, body)
+    draft = manual.Draft(kind.name, title, text, tags, scope, evidence, source)
+    if edit:
+        draft = _edited(draft, text or manual.skeleton(kind))
+    made = manual.propose(session.base, session.repo, session.config, draft)
+    if as_json:
+        print_json(
+            {
+                "schema": "khms.card-new/1",
+                "unit": made.unit,
+                "label": manual.LABEL,
+                "path": made.path,
+                "commit": made.commit,
+                "nearest": [{"id": i, "title": t} for i, t in made.nearest],
+                "approve": made.approve,
+            }
+        )
+        return
+    if made.recovered:
+        session.note(made.recovered)
+    session.say(f"{made.path}  (commit {made.commit[:12]})")
+    for card_id, near in made.nearest:
+        session.say(clean(f"near: {card_id} {near}"))
+    if made.nearest:
+        session.say("if it says something about one of them: supports:K-…, contradicts:K-… or supersedes:K-… for new")
+    session.say(f"approve it: {shlex.join(made.approve)}")
+
+
+def _body(session: Session, where: str | None) -> str:
+    if where is None:
+        return ""
+    try:
+        data = sys.stdin.buffer.read() if where == "-" else (session.cwd / where).read_bytes()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise Usage(f"the body cannot be read: {error.strerror}", hint="--body - or --body FILE") from error
+    except UnicodeDecodeError as error:
+        raise Usage("the body is not UTF-8", hint="save it as UTF-8") from error
+
+
+def _edited(draft: "Draft", body: str) -> "Draft":
+    """The draft as it comes back from the person's editor; raises Unavailable where nothing was saved."""
+    from dataclasses import replace
+
+    from khms.store import markdown
+
+    meta = {
+        "title": draft.title,
+        "tags": list(draft.tags),
+        "scope": draft.scope,
+        "evidence": draft.evidence,
+        "source": draft.source,
+    }
+    text = click.edit(markdown.render(meta, body), extension=".md")
+    if text is None:
+        raise Unavailable("nothing was saved in the editor", hint="save the file, or give --title and --body")
+    page = markdown.parse(text, "what you wrote")
+    labels = (line for line in page.body.splitlines() if line.strip())
+    kept = "\n".join(line for line in labels if not (line.rstrip().endswith(":") and line.rstrip()[:-1].isupper()))
+    return replace(
+        draft,
+        title=as_text(page.meta.get("title")),
+        tags=as_list(page.meta.get("tags")),
+        scope=as_text(page.meta.get("scope")),
+        evidence=as_text(page.meta.get("evidence")),
+        source=as_text(page.meta.get("source")),
+        body=page.body if kept.strip() else "",
+    )
+
+
+@card.command("list")
+@click.option("--type", "types", multiple=True, metavar="TYPE")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Several: cards that have them all.")
+@click.option("--status", "statuses", multiple=True, type=click.Choice(STATUSES))
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def list_cards(
+    ctx: click.Context, types: tuple[str, ...], tags: tuple[str, ...], statuses: tuple[str, ...], as_json: bool
+) -> None:
+    """The cards, by id. Exit 1 where one cannot be read and is therefore missing."""
+    from khms.store import cards
+    from khms.store import tags as registered
+
+    session: Session = ctx.obj
+    shelf = cards.shelf(session.base)
+    registry = registered.registry(session.base)
+    wanted = {registry.canonical(tag) for tag in tags}
+    kinds = {canonical_type(name) for name in types}
+    found = [
+        held
+        for _, held in sorted(shelf.cards.items())
+        if (not kinds or held.type in kinds)
+        and wanted <= {registry.canonical(tag) for tag in held.tags}
+        and (not statuses or held.status in statuses)
+    ]
+    if as_json:
+        problems = [{"path": e.path, "line": e.line, "message": e.message} for e in shelf.unreadable]
+        print_json({"schema": "khms.cards/1", "cards": [_row(held) for held in found], "unreadable": problems})
+    elif found:
+        table(
+            ("id", "type", "status", "date", "title"),
+            [(held.id, held.type, held.status, held.date, " ".join(held.title.split())) for held in found],
+        )
+    for error in shelf.unreadable:
+        session.note(clean(f"cannot be read: {error.path}:{error.line}: {error.message} ({error.mend})"))
+    if shelf.unreadable:
+        ctx.exit(1)
+
+
+def _row(held: Card) -> dict[str, Any]:
+    return {
+        "id": held.id,
+        "type": held.type,
+        "level": held.level,
+        "status": held.status,
+        "title": held.title,
+        "tags": list(held.tags),
+        "scope": held.scope,
+        "evidence": held.evidence,
+        "date": held.date,
+        "path": held.path,
+    }
+
+
+@card.command()
+@click.argument("card_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_obj
+def links(session: Session, card_id: str, as_json: bool) -> None:
+    """What a card is linked to, both ways; what corrects it first."""
+    from khms.recall.lookup import edges
+    from khms.store import cards
+
+    shelf = cards.shelf(session.base)
+    held = shelf.cards.get(card_id)
+    if held is None:
+        raise No(f"there is no card {card_id}", hint="khms card list shows what there is")
+    own, naming, correcting = edges(shelf, held)
+    if as_json:
+        print_json(
+            {
+                "schema": "khms.links/1",
+                "id": held.id,
+                "title": held.title,
+                "correctors": [link.as_json() for link in correcting],
+                "links": [link.as_json() for link in own],
+                "named_by": [link.as_json() for link in naming],
+            }
+        )
+        return
+    print(clean(f"{held.id}  {' '.join(held.title.split())}"))
+    for line in _edge_lines(own, naming, correcting):
+        print(line)
+
+
+def _edge_lines(own: Iterable["Link"], naming: Iterable["Link"], correcting: Iterable["Link"]) -> Iterator[str]:
+    for link in correcting:
+        said = f"refuted by {link.id}" if link.rel == "refuted_by" else f"{link.id} {link.rel} it"
+        yield clean(f"  ! {said}: {' '.join(link.title.split())}")
+    for link in own:
+        yield clean(f"  {link.rel} {link.id}: {' '.join(link.title.split())}")
+    known = {(link.rel, link.id) for link in correcting}
+    for link in naming:
+        if (link.rel, link.id) not in known:
+            yield clean(f"  {link.id} {link.rel} it: {' '.join(link.title.split())}")
+
+
+@card.command()
+@click.argument("card_id", metavar="ID")
+@click.argument("new_status", metavar="NEW")
+@click.option("--by", metavar="ID", help="The card that is the cause.")
+@click.option("--why", default="", help="The reason; kept in the record.")
+@click.option("--here", is_flag=True, help="On this branch, though it is not the one that receives approvals.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_obj
+def status(
+    session: Session, card_id: str, new_status: str, by: str | None, why: str, here: bool, as_json: bool
+) -> None:
+    """Give a card another status: active, challenged, refuted, superseded or condensed. Recorded like an approval.
+
+    \b
+    khms card status K-00042 refuted --by K-00051 --why "measured again with a new sensor"
+    """
+    from khms.pipeline.status import change
+    from khms.render import views
+
+    done = change(
+        session.base,
+        session.repo,
+        session.config,
+        card_id,
+        new_status,
+        by=by,
+        why=why,
+        views=views.for_base,
+        here=here,
+    )
+    if as_json:
+        print_json(
+            {
+                "schema": "khms.card-status/1",
+                "id": done.id,
+                "old": done.old,
+                "new": done.new,
+                "commit": done.commit,
+                "transitions": [
+                    {"id": t.id, "field": t.field, "old": t.old, "new": t.new, "why": t.why} for t in done.transitions
+                ],
+            }
+        )
+        return
+    if done.recovered:
+        session.note(done.recovered)
+    if done.commit is None:
+        session.say(f"{done.id} is {done.new} already")
+        return
+    for t in done.transitions:
+        session.say(clean(f"{t.id} {t.field}: {t.old or 'none'} -> {t.new or 'none'}"))
+    session.say(f"commit {done.commit[:12]}")
+
+
+@click.command()
+@click.argument("identity", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_obj
+def show(session: Session, identity: str, as_json: bool) -> None:
+    """One document whole: a card, a MARK, a candidate, a unit, a journal day, an approval record, a note.
+
+    \b
+    khms show K-00042
+    khms show 2026-11-30-nightly/C1
+    khms show 2026-11-30
+    """
+    from khms.recall.lookup import look_up
+
+    found = look_up(session.base, identity)
+    if as_json:
+        print_json(found.as_json())
+        return
+    for line in _page(session, found):
+        print(line)
+
+
+def _page(session: Session, found: "Found") -> Iterator[str]:
+    title = "" if found.title == found.id else f"  {' '.join(found.title.split())}"
+    head = clean(found.id + title)
+    yield click.style(head, bold=True) if session.colour else head
+    yield clean(f"{found.path}:{found.line}")
+    yield from (clean(f"note: {note}") for note in found.notes)
+    keys = ("type", "level", "status", "scope", "evidence", "date")
+    facts = [as_text(found.meta.get(key)) for key in keys]
+    if any(facts):
+        yield clean(" · ".join(fact for fact in facts if fact))
+    tags = ", ".join(as_list(found.meta.get("tags")))
+    if tags:
+        yield clean(f"tags: {tags}")
+    if as_text(found.meta.get("source")):
+        yield clean(f"source: {found.meta['source']}")
+    if found.belief:
+        yield f"belief: {found.belief}"
+    yield from (line for line in _edge_lines((), (), found.correctors))
+    yield ""
+    yield clean(found.body).rstrip("\n")
+    edges = list(_edge_lines(found.links, found.named_by, found.correctors))[len(found.correctors) :]
+    if edges:
+        yield ""
+        yield from edges
+    if found.history:
+        yield ""
+        yield from (clean(f"{event.at}  {event.what}, {event.who}  {event.record}") for event in found.history)

@@ -1,0 +1,99 @@
+"""The `khms` group: global options, and which module holds which command."""
+
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from khms import __version__
+from khms.cli.session import Session
+
+# command -> (its module in khms.cli, what `khms --help` says of it); the function there has the command's name.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start": {
+        "init": ("base", "make a base, or take over a folder of notes"),
+        "demo": ("demo", "see the whole loop on an example, in a temporary folder"),
+        "doctor": ("health", "find what is wrong with a base and mend it"),
+        "status": ("health", "what waits, what is stale, what is broken"),
+        "config": ("base", "show and change settings"),
+        "trust": ("base", "let hooks use a base that was found by walking up"),
+        "version": ("base", "print the version"),
+        "completion": ("base", "print shell completion for bash, zsh or fish"),
+    },
+    "Capture": {
+        "mark": ("capture", "jot one line into today's journal"),
+        "journal": ("capture", "show the journal"),
+    },
+    "Propose": {"nightly": ("propose", "turn open MARKs into candidates")},
+    "Review": {
+        "inbox": ("review", "list and show what awaits review"),
+        "approve": ("review", "let candidates in: all of them or none"),
+        "reject": ("review", "refuse a candidate, with the reason"),
+        "defer": ("review", "put a candidate off"),
+    },
+    "Cards": {
+        "card": ("card", "make, list, link and re-status cards"),
+        "show": ("card", "show one document whole"),
+    },
+    "Recall": {
+        "recall": ("ask", "ask the base"),
+        "index": ("ask", "bring the index up to date"),
+        "views": ("views", "write the generated files"),
+    },
+    "Check": {"lint": ("lint", "check the base's files")},
+    "Hosts": {"hook": ("hook", "connect an agent host, see and test what it is told")},
+    "Measure": {"bench": ("bench", "time khms on this machine")},
+}
+COMMANDS = {name: where for section in SECTIONS.values() for name, (where, _) in section.items()}
+
+
+class Lazy(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        where = COMMANDS.get(cmd_name)
+        if where is None:
+            return None
+        command: click.Command = getattr(import_module(f"khms.cli.{where}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean {near[0]}?" if near else " See khms --help."
+            raise click.UsageError(f"there is no command {args[0]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--root", metavar="DIR", help="The base to work on; else KHMS_ROOT, the nearest parent, your default base."
+)
+@click.option("--quiet", "-q", is_flag=True, help="Say only what was asked for.")
+@click.option("--verbose", "-v", is_flag=True, help="Say more.")
+@click.option("--debug", is_flag=True, help="Show a traceback with an error.")
+@click.version_option(__version__, prog_name="khms", message="%(prog)s %(version)s")
+@click.pass_context
+def khms(ctx: click.Context, root: str | None, quiet: bool, verbose: bool, debug: bool) -> None:
+    """Long-term memory for coding agents that people review like code.
+
+    \b
+    khms mark decision "cache the price list for one hour: the vendor throttles"
+    khms nightly            propose candidate cards from the journal
+    khms inbox show         read them
+    khms approve UNIT C1    let one in
+    khms recall "price list"
+    """
+    ctx.obj = Session(root, Path.cwd(), quiet=quiet, verbose=verbose, debug=debug)

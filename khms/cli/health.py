@@ -1,0 +1,85 @@
+"""How the base is: `status` for what waits, `doctor` for what is wrong."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from khms.cli.output import clean, print_json
+from khms.cli.session import Session
+
+if TYPE_CHECKING:
+    from khms.measure.status import Status
+
+_MARKS = {"ok": "ok", "mended": "mended", "note": "note", "bad": "BAD"}
+_COLOURS = {"ok": "green", "mended": "cyan", "note": "yellow", "bad": "red"}
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Exit 1 where something is broken or overdue.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def status(ctx: click.Context, check: bool, as_json: bool) -> None:
+    """What awaits review, what is overdue, how the index stands, what cannot be read."""
+    from khms.measure.status import status as look
+
+    session: Session = ctx.obj
+    found = look(session.base, session.config)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        _show(session, found)
+    if check and found.problems:
+        ctx.exit(1)
+
+
+def _show(session: Session, found: "Status") -> None:
+    count = ", ".join(f"{number} {name}" for name, number in found.cards.items()) or "none yet"
+    rows = [("base", f"{found.root}" + (f" on {found.branch}" if found.branch else "")), ("cards", count)]
+    rows.append(("open MARKs", "cannot be counted" if found.open_marks is None else str(found.open_marks)))
+    if found.units is None:
+        rows.append(("to review", "cannot be told"))
+    else:
+        waiting = ", ".join(f"{unit.unit} ({unit.pending})" for unit in found.units)
+        rows.append(("to review", waiting or "nothing"))
+    rows.append(("last nightly", found.last_nightly or "never"))
+    rows.append(("last weekly", found.last_weekly or "never"))
+    index = "none yet" if found.docs is None else f"{found.docs} documents"
+    rows.append(("index", index + (f", behind: {found.behind_why}" if found.behind and found.docs is not None else "")))
+    if found.lock:
+        rows.append(("lock", found.lock))
+    for name, value in rows:
+        session.say(clean(f"{name:<13} {value}"))
+    for problem in found.problems:
+        session.say(click.style(clean(f"problem       {problem.message}"), fg="red" if session.colour else None))
+        for line in (problem.where, problem.mend):
+            if line:
+                session.say(clean(f"              {line}"))
+
+
+@click.command()
+@click.option("--repair", is_flag=True, help="Mend what needs no judgement: index, leftovers, generated files.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def doctor(ctx: click.Context, repair: bool, as_json: bool) -> None:
+    """Find what is wrong with the base and around it, and say what mends it. Exit 1 where something stays wrong.
+
+    A command that was killed half-way is finished or undone at once; everything else is left alone without --repair.
+    """
+    from khms.measure.doctor import BAD, OK, examine
+
+    session: Session = ctx.obj
+    results = examine(session.base, repair=repair)
+    if as_json:
+        print_json({"schema": "khms.doctor/1", "checks": [result.as_json() for result in results]})
+    for result in () if as_json else results:
+        if result.state == OK and session.quiet:
+            continue
+        word = f"{_MARKS[result.state]:<7}"
+        word = click.style(word, fg=_COLOURS[result.state]) if session.colour else word
+        print(f"{word}{clean(f'{result.check:<12} {result.message}')}")
+        if result.state != OK:
+            for line in (result.where, result.mend):
+                if line:
+                    print("\n".join(f"{'':<20}{part}" for part in clean(line).splitlines()))
+    if any(result.state == BAD for result in results):
+        ctx.exit(1)

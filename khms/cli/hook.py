@@ -1,0 +1,299 @@
+"""`khms hook`: connect an agent host, see what it would be told, switch it off."""
+
+import os
+from typing import TYPE_CHECKING, Literal, cast
+
+import click
+
+from khms.cli.output import clean, print_json, table
+from khms.cli.session import Session
+from khms.errors import No, Usage
+
+if TYPE_CHECKING:
+    from khms.hooks.handlers import Decision
+    from khms.hooks.places import Place
+    from khms.hosts.base import Event, Host, Scope
+
+MOMENTS = {"prompt": "prompt", "shell": "pre-shell", "edit": "pre-edit"}
+# The log's words for silence, in a sentence.
+REASONS = {
+    "off": "hooks are switched off",
+    "no-base": "there is no base here or above, and no default base",
+    "untrusted": "the base found here is not trusted, and there is no default base",
+    "empty": "no question is left without host text, pastes and everyday commands",
+    "short": "the question is too short",
+    "nothing-found": "nothing on record has its words",
+    "threshold": "the best match is below the threshold",
+    "no-room": "the frame leaves no room within hooks.chars",
+}
+
+
+@click.group()
+def hook() -> None:
+    """Connect an agent host, see and test what it is told."""
+
+
+def _hosts(name: str | None) -> list["Host"]:
+    from khms.hosts import registry
+
+    return [registry.host(each) for each in ([name] if name else registry.HOSTS)]
+
+
+def _one(name: str | None) -> "Host":
+    """The host named, or the only one there is."""
+    hosts = _hosts(name)
+    if len(hosts) > 1:
+        raise Usage("which host?", hint="known hosts: " + ", ".join(host.ID for host in hosts))
+    return hosts[0]
+
+
+_scope = click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    default="user",
+    show_default=True,
+    help="Your own settings, or those of the folder you are in.",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+
+
+@hook.command()
+@click.argument("host", required=False)
+@_scope
+@click.pass_obj
+def install(session: Session, host: str | None, scope: str) -> None:
+    """Put khms into the settings of HOST; nothing else in them changes.
+
+    \b
+    khms hook install claude-code
+    """
+    from khms.hosts import settings
+
+    chosen = _one(host)
+    report = settings.install(chosen, cast("Scope", scope), session.cwd)
+    session.say(f"{report.path}: {report.note}")
+    if report.backup:
+        session.say(f"as it was: {report.backup}")
+    found = settings.status(chosen, cast("Scope", scope), session.cwd)
+    for problem in (*found.problems, *_obstacles(_place(session))):
+        session.note(f"but: {problem}")
+    session.say('next: khms hook test "a question" shows what a session would be told')
+    session.say(f"undo: khms hook uninstall {chosen.ID}" + (" --scope project" if scope == "project" else ""))
+
+
+@hook.command()
+@click.argument("host", required=False)
+@_scope
+@click.pass_obj
+def uninstall(session: Session, host: str | None, scope: str) -> None:
+    """Take khms out of the settings of HOST."""
+    from khms.hosts import settings
+
+    report = settings.uninstall(_one(host), cast("Scope", scope), session.cwd)
+    session.say(f"{report.path}: {report.note}")
+
+
+@hook.command()
+@click.argument("host", required=False)
+@_json
+@click.pass_obj
+def status(session: Session, host: str | None, as_json: bool) -> None:
+    """Show where khms is installed, from which base it answers here, and what keeps it from doing so."""
+    from khms.hosts import settings
+
+    scopes: tuple[Literal["user", "project"], ...] = ("user", "project")
+    found = [(each, scope, settings.status(each, scope, session.cwd)) for each in _hosts(host) for scope in scopes]
+    place = _place(session)
+    obstacles = _obstacles(place)
+    if as_json:
+        rows = [
+            {
+                "host": each.ID,
+                "scope": scope,
+                "installed": state.installed,
+                "path": str(state.path),
+                "command": state.command,
+                "problems": list(state.problems),
+            }
+            for each, scope, state in found
+        ]
+        base = str(place.base.root) if place.base else None
+        print_json({"schema": "khms.hook-status/1", "hosts": rows, "base": base, "problems": obstacles})
+        return
+    rows_shown = [(h.ID, scope, "yes" if state.installed else "no", str(state.path)) for h, scope, state in found]
+    table(("host", "scope", "installed", "settings"), rows_shown)
+    if place.base:
+        session.say(f"answers here come from {place.base.root}")
+    for problem in (*(p for _, _, state in found for p in state.problems), *obstacles):
+        session.say(f"problem: {problem}")
+    if not any(state.installed for _, _, state in found):
+        session.say(f"next: khms hook install {found[0][0].ID}")
+
+
+@hook.command()
+@click.argument("prompt")
+@click.option("--event", type=click.Choice(list(MOMENTS)), default="prompt", show_default=True, help="The moment.")
+@_json
+@click.pass_obj
+def test(session: Session, prompt: str, event: str, as_json: bool) -> None:
+    """Show what a new session would be told about PROMPT here, or the gate that says no. Nothing is logged or kept.
+
+    For the event shell PROMPT is a command, for edit a path, and after a blank the text that is put in.
+
+    \b
+    khms hook test "why does the checksum fail on deploy?"
+    khms hook test --event edit "src/pool.py pool_size = 20"
+    """
+    from khms.hooks import handlers, sessions
+
+    place = _place(session)
+    if sessions.is_off():
+        decision = handlers.Decision(None, "off")
+    else:
+        decision = handlers.decide(place, _event(event, prompt, str(session.cwd)), sessions.Unkept())
+    _tell(session, place, event, decision, as_json)
+    if not decision.text:
+        why = REASONS.get(decision.reason, decision.reason)
+        raise No(f"nothing would be injected: {why}", hint=_way_out(decision.reason, event))
+
+
+def _event(kind: str, prompt: str, cwd: str) -> "Event":
+    from khms.hosts.base import Event
+
+    if kind == "shell":
+        return Event("pre-shell", cwd=cwd, command=prompt)
+    if kind == "edit":
+        path, _, text = prompt.partition(" ")
+        return Event("pre-edit", cwd=cwd, path=path, text=text)
+    return Event("prompt", cwd=cwd, prompt=prompt)
+
+
+def _tell(session: Session, place: "Place", event: str, decision: "Decision", as_json: bool) -> None:
+    threshold = place.config[f"hooks.{event}_threshold"]
+    best: dict[str, float] = {}
+    for pointer in decision.found:
+        best[pointer.id] = max(pointer.score, best.get(pointer.id, 0.0))
+    hits = sorted(best.items(), key=lambda pair: -pair[1])
+    if as_json:
+        value = {
+            "schema": "khms.hook-test/1",
+            "event": event,
+            "decision": "inject" if decision.text else "silent",
+            "reason": decision.reason or None,
+            "base": str(place.base.root) if place.base else None,
+            "passed_over": str(place.passed_over.root) if place.passed_over else None,
+            "query": decision.query,
+            "threshold": threshold,
+            "hits": [{"id": i, "score": round(score, 3), "injected": i in decision.cards} for i, score in hits],
+            "text": decision.text,
+        }
+        print_json(value)
+        return
+    for problem in _obstacles(place):
+        session.note(f"note: {problem}")
+    if decision.text:
+        print(clean(decision.text))
+    if decision.query:
+        session.note(f"asked: {clean(' / '.join(decision.query.splitlines()))[:200]}")
+    for card, score in hits:
+        told = "injected" if card in decision.cards else "below the threshold" if score < threshold else "left out"
+        session.note(f"  {score:.2f}  {clean(card)}  {told}")
+    if hits:
+        session.note(f"threshold {threshold}, for a second card {place.config['hooks.second_min']}")
+
+
+def _way_out(reason: str, event: str) -> str:
+    return {
+        "off": "khms hook on",
+        "no-base": "make one: khms init",
+        "untrusted": "khms trust",
+        "threshold": f"khms config set hooks.{event}_threshold FIGURE lowers it",
+        "nothing-found": "khms recall shows what is on record",
+    }.get(reason, "")
+
+
+@hook.command("off")
+@click.option("--session", "session_id", metavar="ID", help="This session alone; - is the session you are in.")
+@click.pass_obj
+def switch_off(session: Session, session_id: str | None) -> None:
+    """Switch hooks off, for every session or for one. KHMS_HOOKS_OFF=1 does the same for one process.
+
+    \b
+    khms hook off
+    khms hook off --session -
+    """
+    _switch(session, False, session_id)
+
+
+@hook.command("on")
+@click.option("--session", "session_id", metavar="ID", help="This session alone; - is the session you are in.")
+@click.pass_obj
+def switch_on(session: Session, session_id: str | None) -> None:
+    """Switch hooks on again."""
+    _switch(session, True, session_id)
+
+
+def _switch(session: Session, on: bool, session_id: str | None) -> None:
+    from khms.cli.jot import session as running
+    from khms.hooks import sessions
+
+    name = (running(os.environ) if session_id == "-" else session_id) or ""
+    if session_id is not None and not name:
+        raise Usage("which session?", hint="this is not run by an agent host: name the session's id")
+    changed = sessions.switch(on, name)
+    what = f"for session {clean(name)}" if name else "for every session"
+    session.say(f"hooks are {'' if changed else 'already '}{'on' if on else 'off'} {what}")
+    if on and sessions.is_off():
+        session.note("they are still off for every session: khms hook on")
+    if not on:
+        session.say("next: khms hook on" + (f" --session {clean(session_id or '')}" if name else ""))
+
+
+@hook.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.option("--host", metavar="HOST", help="Whose event it is, such as claude-code.")
+@click.pass_context
+def run(ctx: click.Context, host: str | None) -> int:
+    """Answer one event of HOST, read from standard input.
+
+    This is what a host's settings run at each event. It prints one answer in the host's form or nothing, ends within
+    hooks.deadline_ms, always with exit code 0, and writes each decision to .khms/log/inject.jsonl.
+
+    \b
+    khms hook run --host claude-code < event.json
+    """
+    from khms.hooks.run import command
+
+    session: Session = ctx.obj
+    if session.root:
+        os.environ["KHMS_ROOT"] = session.root
+    return command([*(("--host", host) if host else ()), *ctx.args])
+
+
+def _place(session: Session) -> "Place":
+    """The base that a hook in this folder would use; --root stands for KHMS_ROOT."""
+    from khms.hooks import places
+
+    env = {**os.environ, "KHMS_ROOT": session.root} if session.root else os.environ
+    return places.choose(str(session.cwd), env)
+
+
+def _obstacles(place: "Place") -> list[str]:
+    """What keeps hooks from answering in this folder, each with what to do."""
+    from khms.hooks import sessions
+
+    found = []
+    if sessions.is_off():
+        found.append("hooks are switched off for every session: khms hook on")
+    if os.environ.get("KHMS_HOOKS_OFF", "") not in ("", "0"):
+        found.append("KHMS_HOOKS_OFF is set here")
+    if place.passed_over:
+        found.append(f"{place.passed_over.root} is not used: {place.why}: khms trust {place.passed_over.root}")
+    elif not place.base:
+        found.append("there is no base here or above, and no default base: khms init")
+    if place.base:
+        from khms.index.freshness import freshness
+
+        state = freshness(place.base)
+        if state.behind:
+            found.append(f"{state.why}: khms index")
+    return found

@@ -1,0 +1,183 @@
+"""`khms lint`: what is wrong with the base's files."""
+
+import gc
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from khms.cli.output import clean, console, print_json
+from khms.cli.session import Session
+from khms.config import Config
+from khms.errors import KhmsError, Refused
+from khms.model.card import Card
+from khms.model.finding import Finding
+
+if TYPE_CHECKING:
+    from khms.check.lint import Report
+    from khms.store.repo import Repo
+
+MANY = 5  # files with one and the same warning; from the next on it is shown once for all
+
+
+@click.command()
+@click.argument("paths", nargs=-1, metavar="[PATH]…")
+@click.option("--staged", is_flag=True, help="Check what is staged, as it is staged: for a pre-commit hook.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool) -> None:
+    """Check the base's files, or those at or below PATH. Exit 1 where an error stands; warnings alone exit 0.
+
+    \b
+    khms lint
+    khms lint memory/know/K-00042.md
+    khms lint --staged
+    """
+    from khms.check.lint import lint as check
+
+    session: Session = ctx.obj
+    named = os.environ.get("GIT_INDEX_FILE", "")  # before the first git call, which drops it
+    index = str(session.cwd / named) if named else ""
+    chosen = [_inside(session, path) for path in paths] or None
+    repo = session.repo if staged else _repo(session)
+    config = _config(session)
+    gc.disable()  # every card stays until the end: looking for garbage among them costs a sixth of the run
+    with _progress(session, as_json) as progress:
+        report = check(
+            session.base,
+            config,
+            repo,
+            paths=chosen,
+            staged=staged,
+            index=index,
+            generated=_generated(session, repo, config),
+            progress=progress,
+        )
+    if as_json:
+        findings = [finding.as_json() for finding in report.findings]
+        print_json({"schema": "khms.lint/1", "checked": report.checked, "findings": findings})
+    else:
+        _show(session, report)
+    if report.errors:
+        ctx.exit(1)
+
+
+def _inside(session: Session, path: str) -> str:
+    """The base path of an argument, which is taken from the current folder, else from the base. A link stands for
+    itself; raises Refused for a path that is not there or not in the base."""
+    root = session.base.root.resolve()
+    for start in (session.cwd, session.base.root):
+        file = Path(os.path.normpath(start / path))
+        if not os.path.lexists(file):
+            continue
+        place = file.parent.resolve() / file.name if file != root else root
+        if place == root or root in place.parents:
+            return place.relative_to(root).as_posix()
+        raise Refused("this path lies outside the base", where=path, hint=f"the base is {root}")
+    raise Refused("there is no such file", where=path, hint=f"paths count from here, or from {root}")
+
+
+def _repo(session: Session) -> "Repo | None":
+    """The repository; None for a base that is in none, whose files are all looked at."""
+    from khms.errors import Unavailable
+
+    try:
+        return session.repo
+    except Unavailable:
+        return None
+
+
+def _config(session: Session) -> Config:
+    """The settings; the defaults where the base's file cannot be read, which lint itself reports."""
+    try:
+        return session.config
+    except Refused:
+        return Config([])
+
+
+def _generated(
+    session: Session, repo: "Repo | None", config: Config
+) -> Callable[[Mapping[str, Card]], Mapping[str, bytes | None]] | None:
+    """What says which generated files differ: on the branch that receives approvals only, elsewhere they lag behind."""
+    from khms.pipeline import authority
+    from khms.render import views
+
+    try:
+        if repo is None or not authority.on_receiving_branch(repo, config):
+            return None
+    except KhmsError:
+        return None
+
+    def differing(cards: Mapping[str, Card]) -> Mapping[str, bytes | None]:
+        try:
+            return views.changed(session.base, views.wanted(session.base, cards))
+        except KhmsError:  # an unreadable tag registry, which lint itself reports
+            return {}
+
+    return differing
+
+
+@contextmanager
+def _progress(session: Session, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal's standard error."""
+    if as_json or session.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(error=True), transient=True) as bar:
+        task = bar.add_task("lint", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _show(session: Session, report: "Report") -> None:
+    """The findings by file, what many files share once, and the count."""
+    shared = _shared(report.findings)
+    by_file: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in report.findings:
+        if _same(finding) not in shared:
+            by_file[finding.path].append(finding)
+    for path, findings in by_file.items():
+        print(clean(path))
+        for finding in findings:
+            _line(session, finding, str(finding.line) if finding.line else "-", finding.mend)
+        print()
+    for findings in shared.values():
+        paths = [finding.path for finding in findings]
+        print(clean(f"{len(paths)} files: {', '.join(paths[:3])}, … (--json lists them)"))
+        _line(session, findings[0], "-", findings[0].mend)
+        print()
+    files = f"{report.checked} file{'' if report.checked == 1 else 's'}"
+    counts = [
+        f"{number} {word}{'' if number == 1 else 's'}"
+        for number, word in ((report.errors, "error"), (report.warnings, "warning"))
+        if number
+    ]
+    session.say(f"{files} checked: {', '.join(counts) or 'nothing wrong'}")
+
+
+def _same(finding: Finding) -> tuple[str, str, str]:
+    return finding.code, finding.message, finding.mend
+
+
+def _shared(findings: Sequence[Finding]) -> dict[tuple[str, str, str], list[Finding]]:
+    """The warnings that more than MANY files have alike."""
+    groups: defaultdict[tuple[str, str, str], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if finding.severity == "warning":
+            groups[_same(finding)].append(finding)
+    return {key: held for key, held in groups.items() if len(held) > MANY}
+
+
+def _line(session: Session, finding: Finding, line: str, mend: str) -> None:
+    word = f"{finding.severity:<7}"
+    if session.colour:
+        word = click.style(word, fg="red" if finding.severity == "error" else "yellow")
+    print(f"  {line:>4}  {word} {finding.code}  {clean(finding.message)}")
+    if mend:
+        print(f"{'':24}{clean(mend)}")

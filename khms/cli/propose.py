@@ -1,0 +1,109 @@
+"""`khms nightly`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from khms.cli.output import clean, print_json, table
+from khms.cli.session import Session
+
+if TYPE_CHECKING:
+    from khms.pipeline.night import Result
+
+WORDS = {"new": "new", "attach": "attached", "correct": "corrections", "already-carded": "already carded",
+         "not-carded": "not carded"}  # fmt: skip
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Show what each stage would be handed; write nothing.")
+@click.option("--since", metavar="DATE", help="Only journal days from this one on, such as 2026-03-04.")
+@click.option("--only-mark", metavar="M-…", help="Only this MARK.")
+@click.option("--max-cards", type=int, metavar="N", help="Publish at most N candidates; the rest is deferred.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@click.pass_context
+def nightly(
+    ctx: click.Context, dry_run: bool, since: str | None, only_mark: str | None, max_cards: int | None, as_json: bool
+) -> None:
+    """Turn open MARKs of the journal into candidates, in one unit of the inbox.
+
+    A run that was killed is gone on with: type the command again. Nothing becomes knowledge before you approve it.
+
+    \b
+    khms nightly
+    khms nightly --dry-run --since 2026-03-01
+    """
+    from khms.pipeline import nightly as pipeline
+
+    session: Session = ctx.obj
+    with _progress(session, dry_run) as progress:
+        found = pipeline.nightly(
+            session.base,
+            session.repo,
+            session.config,
+            since=since,
+            only_mark=only_mark,
+            max_cards=max_cards,
+            dry_run=dry_run,
+            progress=progress,
+        )
+    for note in (found.recovered, *found.notes, *map(str, found.problems)):
+        if note:
+            session.note(f"khms: {clean(note)}")
+    if as_json:
+        stages = [{"stage": stage, "text": text} for stage, text in found.stages]
+        print_json(found.as_json() | ({"stages": stages} if dry_run else {}))
+    elif dry_run:
+        _rehearsed(found)
+    else:
+        _told(session, found)
+    ctx.exit(0 if found.ok and not found.open else 1)
+
+
+def _rehearsed(found: Result) -> None:
+    """Each stage under a heading of its own, then its text as it is, but for what a terminal would obey."""
+    for stage, text in found.stages:
+        print(f"==== {clean(stage)} ({len(text)} characters)")
+        print(clean(text) if sys.stdout.isatty() else text)
+
+
+def _told(session: Session, found: Result) -> None:
+    if not found.decided and not found.open:
+        session.say("no open MARKs")
+        return
+    if found.resumed:
+        session.say(f"went on with run {found.run}")
+    rows = [[words, str(found.verdicts[verdict])] for verdict, words in WORDS.items() if found.verdicts.get(verdict)]
+    rows += [["still open", str(found.open)]] if found.open else []
+    table(["MARKs", ""], rows)
+    if not found.unit:
+        session.say("no candidate came of them; the receipts say why")
+        return
+    from khms.store.inbox import unit_path
+
+    counts = [f"{count} {fate}" for fate, count in found.candidates.items() if count or fate == "published"]
+    session.say(f"\n{unit_path(found.unit)}: {', '.join(counts)}")
+    session.say(f"next: khms inbox show {found.unit}")
+
+
+@contextlib.contextmanager
+def _progress(session: Session, dry_run: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on standard error, where that is a terminal and a person wants to see it."""
+    if session.quiet or dry_run or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    from khms.cli.output import console
+
+    with Progress(console=console(error=True), transient=True) as bar:
+        task = bar.add_task("MARKs", total=None)
+
+        def told(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield told

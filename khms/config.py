@@ -1,0 +1,210 @@
+"""Configuration: every figure of khms in one typed table that documents itself.
+
+Later wins: defaults, the user's config.toml, the base's khms.toml. A base's file holds differences
+only, so that better defaults reach old bases. A base that is not trusted may set figures only (`needs_trust` keys are
+ignored there).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from khms.errors import Refused, Unavailable
+from khms.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Value = Any  # str, int, float, bool, list of str, or a table
+else:
+    Value = object
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting. `needs_trust`: it can name a program, an address, a model or an outside path."""
+
+    name: str
+    default: Value
+    meaning: str
+    needs_trust: bool = False
+
+
+OPTIONS: tuple[Option, ...] = (
+    Option("base.default", "", "the user's own base, used where no other is found (user configuration only)", True),
+    Option("base.isolate_worktrees", False, "true gives each work tree of a repository a base of its own"),
+    Option(
+        "git.branch", "", "the branch that receives approvals; empty: the remote's default branch, else the current"
+    ),
+    Option("cards.types", {}, "further card types: name -> {level, labels}"),
+    Option("lint.max_bytes", 262144, "largest content file, in bytes"),
+    Option("nightly.proposer", "rules", "who turns MARKs into candidates", True),
+    Option("nightly.max_cards", 12, "most candidates a unit publishes; the rest is deferred"),
+    Option("nightly.packet_chars", 12000, "target size of what a proposer is shown about one MARK, in characters"),
+    Option("nightly.nearest", 5, "how many nearest cards a candidate lists"),
+    Option("nightly.same_jaccard", 0.9, "token Jaccard at or above which two bodies say the same"),
+    Option("nightly.stale_hours", 24, "hours after the last success from which nightly counts as overdue"),
+    Option("weekly.stale_hours", 168, "hours after the last success from which weekly counts as overdue"),
+    Option(
+        "review.allow_agents", False, "true lets an agent host's environment approve, recorded as agent:<host>", True
+    ),
+    Option("index.language", "english", "language of the stemmer and the stop words"),
+    Option("index.notes", False, "true makes every Markdown file of the base that git does not ignore a note"),
+    Option("index.include", {}, "further folders of notes: name -> path", True),
+    Option("recall.limit", 5, "hits shown"),
+    Option("recall.depth", 50, "hits taken from each channel before ranking"),
+    Option("recall.query_chars", 4096, "characters of a query that are read"),
+    Option("hooks.deadline_ms", 800, "milliseconds after which a hook ends itself, whatever it is doing"),
+    Option("hooks.prompt_threshold", 0.4, "score from which a prompt gets a pointer"),
+    Option("hooks.shell_threshold", 0.6, "score from which a shell command gets a pointer"),
+    Option("hooks.edit_threshold", 0.6, "score from which an edit gets a pointer"),
+    Option("hooks.second_min", 0.5, "score from which a second card joins the first"),
+    Option("hooks.strong", 0.75, "score that passes the injection limit once"),
+    Option("hooks.cards", 2, "most cards in one injection"),
+    Option("hooks.chars", 900, "most characters of one injection, correctors not counted"),
+    Option("hooks.correctors", 2, "most correctors shown with one card"),
+    Option("hooks.corrector_chars", 110, "most characters of one corrector's line"),
+    Option("hooks.window_minutes", 10, "length of the window that the injection limit counts in, in minutes"),
+    Option("hooks.per_window", 3, "injections within that window"),
+    Option("hooks.card_hours", 12, "hours in which a session gets a card at most once"),
+    Option("hooks.query_minutes", 15, "minutes in which the same query is not answered again"),
+    Option("hooks.query_chars", 2000, "characters of a prompt that are read; longer pasted text is cut"),
+)
+_BY_NAME = {option.name: option for option in OPTIONS}
+
+
+class Config(Mapping[str, Value]):
+    """The settings in force, by dotted name. `origin(name)` tells where a value comes from."""
+
+    def __init__(self, layers: list[tuple[str, Mapping[str, Value]]]) -> None:
+        self._values: dict[str, Value] = {option.name: option.default for option in OPTIONS}
+        self._origins: dict[str, str] = {}
+        for where, values in layers:
+            for name, value in values.items():
+                self._values[name] = value
+                self._origins[name] = where
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def origin(self, name: str) -> str:
+        return self._origins.get(name, "default")
+
+
+def flatten(table: Mapping[str, Any], where: str) -> dict[str, Value]:
+    """Dotted names and values of a parsed TOML file; raises Refused for a name that is not known or a wrong type."""
+    found: dict[str, Value] = {}
+    for section, body in table.items():
+        if not isinstance(body, Mapping):
+            raise Refused(f"{section} stands outside a section", where=where, hint="put it under its [section]")
+        for key, value in body.items():
+            name = f"{section}.{key}"
+            found[name] = check(name, value, where)
+    return found
+
+
+def check(name: str, value: Value, where: str) -> Value:
+    """`value` if it fits the option `name`; raises Refused else."""
+    option = _BY_NAME.get(name)
+    if option is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, _BY_NAME, n=1)
+        hint = f"did you mean {near[0]}?" if near else "khms config list shows every setting"
+        raise Refused(f"there is no setting {name}", where=where, hint=hint)
+    if isinstance(option.default, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not type(option.default):
+        kind = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
+        need = kind.get(type(option.default), "a number")
+        raise Refused(f"{name} must be {need}, not {value!r}", where=where, hint=f"default: {option.default!r}")
+    return value
+
+
+def parse(text: str, where: str) -> dict[str, Value]:
+    """Dotted names and values of a configuration text; raises Refused naming file and line."""
+    import tomllib
+
+    try:
+        return flatten(tomllib.loads(text), where)
+    except tomllib.TOMLDecodeError as error:
+        raise Refused(f"this configuration cannot be read: {error}", where=where, hint="mend the line named") from error
+
+
+def read(path: Path) -> dict[str, Value]:
+    """Dotted names and values of a configuration file, none where it is not there; raises Refused naming the line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"this configuration cannot be read: {error}", where=str(path), hint="") from error
+    said = any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
+    return parse(text, str(path)) if said else {}
+
+
+def user_folder() -> Path:
+    """The user's configuration folder; KHMS_CONFIG_HOME moves it. Raises Unavailable for a user without a home."""
+    return _user_folder("KHMS_CONFIG_HOME", "XDG_CONFIG_HOME", ".config")
+
+
+def user_data() -> Path:
+    """The user's data folder (trust, switched-off sessions, backups of host settings); KHMS_DATA_HOME moves it. Raises
+    Unavailable for a user without a home."""
+    return _user_folder("KHMS_DATA_HOME", "XDG_DATA_HOME", ".local/share")
+
+
+def _user_folder(own: str, xdg: str, usual: str) -> Path:
+    """The folder that platformdirs names. On Linux it is told from the environment by the same rules where that holds
+    absolute paths, because a hook would pay a third of its time for the import."""
+    moved = os.environ.get(own)
+    if moved:
+        return Path(moved)
+    if sys.platform == "linux":
+        for name, below in ((xdg, ""), ("HOME", usual)):
+            folder = os.environ.get(name, "")
+            if folder.startswith("/"):
+                return Path(folder, below, "khms")
+    import platformdirs
+
+    ask = platformdirs.user_config_dir if own == "KHMS_CONFIG_HOME" else platformdirs.user_data_dir
+    try:
+        path = Path(ask("khms", appauthor=False))
+    except RuntimeError:
+        path = Path()
+    if not path.is_absolute():
+        raise Unavailable("your home folder cannot be told", hint=f"set HOME, or {own} to a folder for khms")
+    return path
+
+
+def needing_trust(values: Mapping[str, Value]) -> dict[str, Value]:
+    """The part of a base's configuration that counts only where the base is trusted."""
+    return {name: value for name, value in values.items() if _BY_NAME[name].needs_trust}
+
+
+def load(root: Path | None, *, trusted: bool = True) -> Config:
+    """The settings for the base at `root` (None: no base). Raises Refused where a file cannot be read."""
+    layers: list[tuple[str, Mapping[str, Value]]] = []
+    with contextlib.suppress(Unavailable):  # a user without a home has no settings of their own
+        user = user_folder() / "config.toml"
+        layers.append((str(user), read(user)))
+    if root is not None:
+        path = root / "khms.toml"
+        values = read(path)
+        if not trusted:
+            held_back = needing_trust(values)
+            values = {name: value for name, value in values.items() if name not in held_back}
+        values.pop("base.default", None)
+        layers.append((str(path), values))
+    return Config(layers)

@@ -1,0 +1,125 @@
+"""How much a session is told: pure functions over what it was told before, the settings and the clock.
+
+Two looks. `gate` is taken before any index is opened, `choose` when the hits are there. Times are seconds since the
+epoch; one that lies in the future (a clock that was set back) counts like one that lies as far in the past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from khms.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MINUTE, HOUR = 60.0, 3600.0
+LEAST_CHARS = 3  # a shorter question says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What one session was told: when, which cards, in answer to which questions (by their digest)."""
+
+    injections: tuple[float, ...] = ()
+    cards: tuple[tuple[str, float], ...] = ()
+    queries: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A card that could be named: its line, the lines of its correctors (the newest first), and how well it fits."""
+
+    id: str
+    score: float
+    line: str
+    correctors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is said, and why nothing is where `pointers` is empty. `reason` is one word for the log."""
+
+    pointers: tuple[Pointer, ...]
+    reason: str
+
+
+def gate(state: SessionState, config: Mapping[str, Any], query: str, digest: str, now: float) -> str:
+    """The reason not to look anything up, or nothing. A session that has used its injections up may still be owed the
+    one that a strong hit is granted; beyond that no search can change the answer."""
+    if not query.strip():
+        return "empty"
+    if len(query.strip()) < LEAST_CHARS:
+        return "short"
+    if any(held == digest and _within(at, now, _query_seconds(config)) for held, at in state.queries):
+        return "same-query"
+    if _recent(state, config, now) > config["hooks.per_window"]:
+        return "window"
+    return ""
+
+
+def choose(
+    state: SessionState, config: Mapping[str, Any], threshold: float, found: Sequence[Pointer], room: int, now: float
+) -> Choice:
+    """The pointers that are said, best first. `room` is what the frame leaves of the characters; lines are counted with
+    their line end, correctors are not counted."""
+    fit = [pointer for pointer in _ranked(found) if pointer.score >= threshold]
+    if not fit:
+        return Choice((), "threshold" if found else "nothing-found")
+    told = {card for card, at in state.cards if _within(at, now, _card_seconds(config))}
+    fresh = [pointer for pointer in fit if pointer.id not in told]
+    if not fresh:
+        return Choice((), "card-told")
+    if _recent(state, config, now) >= config["hooks.per_window"] and (
+        _recent(state, config, now) > config["hooks.per_window"] or fresh[0].score < config["hooks.strong"]
+    ):
+        return Choice((), "window")
+    kept: list[Pointer] = []
+    for pointer in fresh:
+        if len(kept) >= config["hooks.cards"] or (kept and pointer.score < config["hooks.second_min"]):
+            break
+        if sum(len(held.line) + 1 for held in (*kept, pointer)) <= room:
+            correctors = pointer.correctors[: config["hooks.correctors"]]
+            kept.append(Pointer(pointer.id, pointer.score, pointer.line, correctors))
+    return Choice(tuple(kept), "" if kept else "no-room")
+
+
+def after(
+    state: SessionState, config: Mapping[str, Any], cards: Sequence[str], digest: str, now: float
+) -> SessionState:
+    """The state once `cards` were named in answer to the question `digest`; what no longer counts is forgotten."""
+    window = config["hooks.window_minutes"] * MINUTE
+    told = {card: at for card, at in state.cards if _within(at, now, _card_seconds(config))}
+    asked = {query: at for query, at in state.queries if _within(at, now, _query_seconds(config))}
+    return SessionState(
+        injections=(*(at for at in state.injections if _within(at, now, window)), now),
+        cards=tuple((told | dict.fromkeys(cards, now)).items()),
+        queries=tuple((asked | {digest: now}).items()),
+    )
+
+
+def _ranked(found: Sequence[Pointer]) -> list[Pointer]:
+    """Best first, each card once; of equals the newer card, whose number is the greater one."""
+    best: dict[str, Pointer] = {}
+    for pointer in found:
+        if pointer.id not in best or best[pointer.id].score < pointer.score:
+            best[pointer.id] = pointer
+    newest = sorted(best.values(), key=lambda pointer: (len(pointer.id), pointer.id), reverse=True)
+    return sorted(newest, key=lambda pointer: -pointer.score)
+
+
+def _recent(state: SessionState, config: Mapping[str, Any], now: float) -> int:
+    return sum(_within(at, now, config["hooks.window_minutes"] * MINUTE) for at in state.injections)
+
+
+def _card_seconds(config: Mapping[str, Any]) -> float:
+    return float(config["hooks.card_hours"] * HOUR)
+
+
+def _query_seconds(config: Mapping[str, Any]) -> float:
+    return float(config["hooks.query_minutes"] * MINUTE)
+
+
+def _within(at: float, now: float, seconds: float) -> bool:
+    return abs(now - at) < seconds

@@ -1,0 +1,62 @@
+"""What a host's module offers (`Host`), and the values that pass between it and its users.
+
+A hook process loads this at every event of the host, so neither `typing` nor `dataclasses` is imported at run
+time: beside `json` they cost 0.8 and 1.3 times a bare interpreter start, `collections.namedtuple` nothing. So
+`Host`, `Moment` and `Scope` are for type checkers only.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Literal, NamedTuple, Protocol
+
+    Moment = Literal["session-start", "prompt", "subagent-start", "pre-shell", "pre-edit", "other"]
+    Scope = Literal["user", "project"]
+
+    class Event(NamedTuple):
+        """One event of a host. A field that the payload lacks, or has in another type, is an empty string."""
+
+        moment: Moment
+        session: str = ""
+        cwd: str = ""
+        prompt: str = ""
+        command: str = ""
+        path: str = ""
+        text: str = ""
+        name: str = ""
+
+    class Watch(NamedTuple):
+        """An entry for a host's settings: its event, the matcher ("" for none), the limit in seconds."""
+
+        event: str
+        matcher: str
+        timeout: int
+
+    class Host(Protocol):
+        """A host's module. Adding a host is such a module and one row of the registry."""
+
+        ID: str
+        TITLE: str
+        STRICT: bool  # its settings file must be plain JSON, without comments or trailing commas
+        ANSWERS: frozenset[str]  # its events whose answer reaches the model
+        WATCHES: tuple[Watch, ...]
+
+        def event(self, payload: object) -> Event | None:
+            """The payload of one hook call; None where it is not this host's."""
+
+        def answer(self, event: Event, text: str) -> str:
+            """`text` in the form that adds it to the model's context; "" where the event has no such form."""
+
+        def settings_path(self, scope: Scope, project: Path) -> Path:
+            """The settings file of the user, or of the folder `project`."""
+
+else:
+    Event = namedtuple(
+        "Event", "moment session cwd prompt command path text name", defaults=("", "", "", "", "", "", "")
+    )
+    Watch = namedtuple("Watch", "event matcher timeout")

@@ -1,0 +1,107 @@
+"""Claude Code: its hook payloads and answers, and its settings file.
+
+What was seen with 2.1.332: the answer's text arrives in every request from then on, inside a message of role
+`system`, as `<Event>[:<Tool>] hook additional context: <text>`. A settings file with a comment or a trailing
+comma is ignored whole; a byte order mark, an empty file and empty lists of hooks are accepted.
+"""
+
+from __future__ import annotations
+
+import json
+
+from khms.hosts.base import Event, Watch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from khms.hosts.base import Moment, Scope
+
+ID = "claude-code"
+TITLE = "Claude Code"
+STRICT = True
+ANSWERS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart", "PreToolUse"})
+WATCHES: tuple[Watch, ...] = (
+    Watch("SessionStart", "startup|resume|clear|compact|fork", 5),
+    Watch("UserPromptSubmit", "", 5),
+    Watch("PreToolUse", "Bash|Edit|Write|MultiEdit|NotebookEdit", 5),
+)
+
+_MOMENTS: dict[str, Moment] = {
+    "SessionStart": "session-start",
+    "UserPromptSubmit": "prompt",
+    "SubagentStart": "subagent-start",
+}
+_EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
+# Prompts that the host made itself: nobody's sentence.
+_CHROME = ("system", "poll_event")
+
+
+def event(payload: object) -> Event | None:
+    """The event in a hook's payload; None for anything that Claude Code does not send.
+
+    Cursor, Copilot and VS Code read Claude's settings too and run the same command. Their payloads differ, and so
+    does what they take for an answer: none of them gets one from here.
+    """
+    if not isinstance(payload, dict):
+        return None
+    name = _text(payload.get("hook_event_name"))
+    if not name or "conversation_id" in payload:
+        return None
+    if "timestamp" in payload and "transcript_path" not in payload:
+        return None
+    moment = _MOMENTS.get(name, "other")
+    given = payload.get("tool_input")
+    tool = given if isinstance(given, dict) else {}
+    command = path = text = ""
+    if name == "PreToolUse":
+        used = payload.get("tool_name")
+        if used == "Bash":
+            moment, command = "pre-shell", _text(tool.get("command"))
+        elif used in _EDITS:
+            moment, path, text = "pre-edit", _text(tool.get("file_path") or tool.get("notebook_path")), _new(tool)
+    elif moment == "prompt" and payload.get("source") in _CHROME:
+        moment = "other"
+    return Event(
+        moment=moment,
+        session=_text(payload.get("session_id")),
+        cwd=_text(payload.get("cwd")),
+        prompt=_text(payload.get("prompt")),
+        command=command,
+        path=path,
+        text=text,
+        name=name,
+    )
+
+
+def answer(event: Event, text: str) -> str:
+    """One JSON object, ASCII only, that adds `text` to the model's context; "" where it cannot or need not."""
+    if not text or event.name not in ANSWERS:
+        return ""
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+
+
+def settings_path(scope: Scope, project: Path) -> Path:
+    """`~/.claude/settings.json` (CLAUDE_CONFIG_DIR moves it), or that of the folder `project`."""
+    import os
+    from pathlib import Path
+
+    if scope == "project":
+        return project / ".claude" / "settings.json"
+    moved = os.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(moved) if moved else Path.home() / ".claude") / "settings.json"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _new(tool: dict[str, object]) -> str:
+    """What an edit puts in: the new string, the whole content, a cell's source, or the new strings of many edits."""
+    for key in ("new_string", "content", "new_source"):
+        if isinstance(found := tool.get(key), str):
+            return found
+    edits = tool.get("edits")
+    if not isinstance(edits, list):
+        return ""
+    return "\n".join(_text(edit.get("new_string")) for edit in edits if isinstance(edit, dict))

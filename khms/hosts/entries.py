@@ -1,0 +1,165 @@
+"""khms's entries inside a settings text of Claude's shape: found, added, taken out. No file is touched here.
+
+    {"hooks": {"<Event>": [{"matcher": …, "hooks": [{"type": "command", "command": …, "timeout": …}]}]}}
+
+Each entry of khms stands in a group of its own; those of others, in the same event or not, stay as they are.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from khms.hosts import jsonc
+from khms.hosts.jsonc import Document, Node
+
+if TYPE_CHECKING:
+    from khms.hosts.base import Host, Watch
+
+
+class Misshapen(Exception):
+    """The entries would stand in something that the host does not expect there."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One of khms's entries. `way` leads to it from the root: hooks, event, group, its list, the entry."""
+
+    event: str
+    matcher: str
+    command: str
+    current: bool  # has exactly the keys and values that would be written today for this command
+    way: tuple[tuple[Node, int], ...]
+
+
+def command_words(command: str) -> tuple[str, str, str] | None:
+    """Interpreter, client and host id of a command that runs khms's client, wherever these lie; else None."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    at = words.index("-IS") if "-IS" in words else len(words)
+    if at == 0 or len(words) < at + 3 or not words[at + 1].replace("\\", "/").endswith("/hooks/client.py"):
+        return None
+    return words[at - 1], words[at + 1], words[at + 2]
+
+
+def find(host: Host, document: Document) -> list[Entry]:
+    """khms's entries for this host, under whatever event and matcher they stand."""
+    return list(_entries(host, document.root))
+
+
+def complete(host: Host, document: Document, command: str) -> bool:
+    """Whether the entries of today are there, each once, and no other of khms's."""
+    entries = find(host, document)
+    found = sorted((entry.event, entry.matcher, entry.command) for entry in entries if entry.current)
+    wanted = sorted((watch.event, watch.matcher, command) for watch in host.WATCHES)
+    return found == wanted and len(found) == len(entries)
+
+
+def check(host: Host, document: Document) -> None:
+    """Raises Misshapen, with the line, where `add` would put an entry into something of another shape."""
+
+    def wrong(node: Node, what: str) -> Misshapen:
+        return Misshapen(what, jsonc.line_of(document.text, node.start))
+
+    hooks = document.root.get("hooks")
+    if hooks is None:
+        return
+    if document.root.repeated("hooks"):
+        raise wrong(hooks, "`hooks` stands twice, and the host reads the last one only")
+    if hooks.kind != "object":
+        raise wrong(hooks, "`hooks` is not an object")
+    for watch in host.WATCHES:
+        groups = hooks.get(watch.event)
+        if groups is None:
+            continue
+        if hooks.repeated(watch.event):
+            raise wrong(groups, f"`{watch.event}` stands twice under `hooks`")
+        if groups.kind != "array":
+            raise wrong(groups, f"`hooks.{watch.event}` is not a list")
+        for group in groups.members:
+            handlers = group.node.get("hooks")
+            if handlers is None or handlers.kind != "array":
+                raise wrong(group.node, f"an item of `hooks.{watch.event}` has no list `hooks`")
+
+
+def add(host: Host, document: Document, command: str) -> tuple[Document, tuple[str, ...]]:
+    """The settings with khms's entries, and which containers had to be made for them: `hooks`, `hooks.<Event>`."""
+    made = []
+    if document.root.get("hooks") is None:
+        made.append("hooks")
+        document = jsonc.parse(jsonc.add(document, document.root, "hooks", {}))
+    for watch in host.WATCHES:
+        group: dict[str, object] = {"matcher": watch.matcher} if watch.matcher else {}
+        group["hooks"] = [_handler(watch, command)]
+        hooks = document.root.get("hooks")
+        assert hooks is not None
+        groups = hooks.get(watch.event)
+        if groups is None:
+            made.append(f"hooks.{watch.event}")
+            document = jsonc.parse(jsonc.add(document, hooks, watch.event, [group]))
+        else:
+            document = jsonc.parse(jsonc.add(document, groups, "", group))
+    return document, tuple(made)
+
+
+def remove(host: Host, document: Document, made: tuple[str, ...]) -> Document:
+    """The settings without khms's entries. A group with nothing else goes too, and what is emptied and in `made`."""
+    while entry := next(_entries(host, document.root), None):
+
+        def alone(level: int, way: tuple[tuple[Node, int], ...] = entry.way) -> bool:
+            return len(way[level][0].members) == 1 and not way[level][0].comment
+
+        level = 4
+        if alone(4) and not entry.way[3][0].comment:
+            level = 2
+        if level == 2 and alone(2) and f"hooks.{entry.event}" in made:
+            level = 1
+        if level == 1 and alone(1) and "hooks" in made:
+            level = 0
+        document = jsonc.parse(jsonc.drop(document, *entry.way[level]))
+    return document
+
+
+def _entries(host: Host, root: Node) -> Iterator[Entry]:
+    at = root.find("hooks")
+    hooks = root.get("hooks")
+    if at is None or hooks is None or hooks.kind != "object":
+        return
+    for event, member in enumerate(hooks.members):
+        for index, group in enumerate(member.node.members if member.node.kind == "array" else []):
+            inner = group.node.find("hooks")
+            handlers = group.node.get("hooks")
+            if inner is None or handlers is None or handlers.kind != "array":
+                continue
+            matcher = group.node.get("matcher")
+            for place, handler in enumerate(handlers.members):
+                command = handler.node.get("command")
+                words = command_words(command.value) if command else None
+                if command is None or words is None or words[2] != host.ID:
+                    continue
+                yield Entry(
+                    event=member.key,
+                    matcher=matcher.value if matcher else "",
+                    command=command.value,
+                    current=_current(host, member.key, handler.node, command.value),
+                    way=((root, at), (hooks, event), (member.node, index), (group.node, inner), (handlers, place)),
+                )
+
+
+def _current(host: Host, event: str, handler: Node, command: str) -> bool:
+    found = {member.key: member.node.value for member in handler.members}
+    wanted = [_handler(watch, command) for watch in host.WATCHES if watch.event == event]
+    return any(found == {key: str(value) for key, value in one.items()} for one in wanted)
+
+
+def _handler(watch: Watch, command: str) -> dict[str, str | int]:
+    return {"type": "command", "command": command, "timeout": watch.timeout}

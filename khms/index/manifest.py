@@ -1,0 +1,156 @@
+"""What the index was built from: the one small file that says which index counts and how far it has looked.
+
+It is written last and by rename, so readers open what it names and never half a refresh. It holds the commit that the
+index stands for, the files that were not as committed (or, where git does not watch them, all files) with their size,
+time, inode and hash, what was skipped, and the size and hash of each index file, so that damage shows.
+"""
+
+from __future__ import annotations
+
+import os
+
+from khms.index.fields import VERSION
+from khms.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+NAME = "manifest.json"
+SCHEMA = "khms.index/1"
+Mark = tuple[int, int, int]  # a file's size, modification time in nanoseconds, inode
+NOTHING: Mark = (-1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`looked` is what the five-stats look compares: git's own files and the folders of documents. `at` is when the
+    files were last looked at, in nanoseconds since the epoch, taken before the look began."""
+
+    generation: str
+    rules: Mapping[str, Any]
+    docs: int
+    commit: str | None  # None: not in git; empty: no commit yet
+    at: int
+    looked: Mapping[str, Mark]
+    seen: Mapping[str, tuple[Mark, str]]
+    skipped: Mapping[str, tuple[str, int, str, str]]  # code, line, message, mend
+    stored: Mapping[str, tuple[int, str]]  # index file -> size, SHA-256
+
+    @property
+    def language(self) -> str:
+        return str(self.rules.get("language", "english"))
+
+
+class Unusable(Exception):
+    """There is a manifest, but this program cannot go by it."""
+
+
+def load(folder: Path) -> Manifest | None:
+    """The manifest in the index folder, None where there is none; raises Unusable with the reason."""
+    import json
+
+    try:
+        value = json.loads((folder / NAME).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise Unusable("its manifest cannot be read") from error
+    try:
+        if value["schema"] != SCHEMA or value["version"] != VERSION:
+            made = f"{value['schema']} version {value['version']}"
+            raise Unusable(f"it was made as {made}, this khms makes {SCHEMA} version {VERSION}")
+        return _manifest(value)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unusable("its manifest is not whole") from error
+
+
+def _manifest(value: Any) -> Manifest:
+    generation = str(value["generation"])
+    if not generation.startswith("lexical-") or not generation[8:].isdigit():
+        raise ValueError(generation)
+    return Manifest(
+        generation=generation,
+        rules=dict(value["rules"]),
+        docs=int(value["docs"]),
+        commit=value["commit"],
+        at=int(value["at"]),
+        looked={name: _mark(mark) for name, mark in value["looked"].items()},
+        seen={name: (_mark(mark), str(digest)) for name, (mark, digest) in value["seen"].items()},
+        skipped={
+            name: (str(code), int(line), str(message), str(mend))
+            for name, (code, line, message, mend) in value["skipped"].items()
+        },
+        stored={name: (int(size), str(digest)) for name, (size, digest) in value["stored"].items()},
+    )
+
+
+def _mark(value: Any) -> Mark:
+    size, modified, inode = value
+    return int(size), int(modified), int(inode)
+
+
+def save(folder: Path, manifest: Manifest) -> None:
+    """Raises Unavailable where the folder cannot be written."""
+    import json
+
+    from khms.store import files
+
+    value = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "generation": manifest.generation,
+        "rules": manifest.rules,
+        "docs": manifest.docs,
+        "commit": manifest.commit,
+        "at": manifest.at,
+        "looked": manifest.looked,
+        "seen": manifest.seen,
+        "skipped": manifest.skipped,
+        "stored": manifest.stored,
+    }
+    files.write_atomic(folder / NAME, json.dumps(value, separators=(",", ":")).encode())
+
+
+def mark(path: Path | str) -> Mark:
+    """Size, time and inode of the file itself (a link is not followed); NOTHING where there is none."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return NOTHING
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def damage(folder: Path, manifest: Manifest, *, thorough: bool = False) -> str:
+    """What is wrong with the index files, in words; empty where they are as they were written. `thorough` reads them
+    all; otherwise only sizes and the one file that changes in place are compared."""
+    import hashlib
+
+    place = folder / manifest.generation
+    for name, (size, digest) in sorted(manifest.stored.items()):
+        if mark(place / name)[0] != size:
+            return f"{manifest.generation}/{name} is missing or was cut"
+        if (thorough or name == "meta.json") and hashlib.sha256((place / name).read_bytes()).hexdigest() != digest:
+            return f"{manifest.generation}/{name} was changed"
+    return "" if manifest.stored else "it was never finished"
+
+
+def store(folder: Path, known: Mapping[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
+    """Size and hash of every file that an index in `folder` is made of. Segment files never change once they are
+    written, so those in `known` are not read again."""
+    import hashlib
+    import json
+
+    meta = json.loads((folder / "meta.json").read_bytes())
+    segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
+    found = {}
+    for name in sorted(path.name for path in folder.iterdir()):
+        if name != "meta.json" and not name.startswith(segments):
+            continue
+        size = mark(folder / name)[0]
+        old = known.get(name) if name != "meta.json" else None
+        digest = old[1] if old and old[0] == size else hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        found[name] = (size, digest)
+    return found

@@ -1,0 +1,244 @@
+"""Bringing the index up to date with the files: what a refresh costs is what has changed.
+
+The order makes it safe to be killed anywhere. The look at folders and git comes first, so a later write always shows as
+newer. Tantivy commits, then the manifest is renamed into place. A process that dies in between leaves index files that
+the manifest does not know, which the next refresh sees, and builds again. A rebuild goes into a new folder, so readers
+keep the old index until the manifest names the new one.
+"""
+
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from khms.config import load
+from khms.errors import KhmsError
+from khms.index import manifest, sources
+from khms.index.changes import Changes, Lost, changes
+from khms.index.documents import documents
+from khms.index.freshness import look
+from khms.index.lexical import Damaged, Reader
+from khms.index.manifest import NOTHING, Manifest, Mark, Unusable, mark
+from khms.index.reading import content
+from khms.index.sources import Place, Rules
+from khms.index.writer import BIG_HEAP, HEAP, Writer, writing
+from khms.model.document import Document
+from khms.model.finding import Finding
+from khms.store import files
+from khms.store.layout import Base
+from khms.store.lock import hold
+
+LOCK = "index.lock"
+WAIT_SECONDS = 2.0
+# What was written this shortly before a look may be written again without its time changing.
+RACY_NS = 20_000_000
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`docs` counts documents; `added`, `updated`, `removed` count files. `skipped` is everything in the base that
+    could not be indexed, not only what this refresh read. `rebuilt` says why an index that was there could not be used,
+    None where it could or there was none."""
+
+    docs: int
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    skipped: tuple[Finding, ...] = ()
+    rebuilt: str | None = None
+    elapsed_ms: float = 0.0
+
+
+def refresh(
+    base: Base,
+    *,
+    rebuild: bool = False,
+    progress: Progress | None = None,
+    config: Mapping[str, Any] | None = None,
+    wait: float = WAIT_SECONDS,
+) -> Report:
+    """Makes the index equal to one built from nothing. Raises Busy where another process refreshes it for longer than
+    `wait` seconds, Unavailable where the index cannot be written or git fails."""
+    begun = time.perf_counter()
+    rules = sources.rules(base, config if config is not None else load(base.root))
+    with hold(base.locks / LOCK, "index", wait=wait):
+        known, reason = _usable(base, rules)
+        if rebuild and reason is None and known is not None:
+            reason = "asked for"
+        if reason is not None:
+            known = None
+        try:
+            report = _Refresh(base, rules, known, progress).run()
+        except (Lost, Damaged) as lost:
+            reason = str(lost)
+            report = _Refresh(base, rules, None, progress).run()
+    return replace(report, rebuilt=reason, elapsed_ms=round((time.perf_counter() - begun) * 1000, 1))
+
+
+def verify(base: Base) -> str:
+    """What is wrong with the index, every byte of it read; empty where nothing is. For the doctor."""
+    try:
+        known = manifest.load(base.index)
+        if known is None:
+            return "there is no index yet"
+        wrong = manifest.damage(base.index, known, thorough=True)
+        if wrong:
+            return wrong
+        held = Reader(base.index / known.generation, known.language).documents
+    except (Unusable, Damaged) as error:
+        return str(error)
+    return "" if held == known.docs else f"it holds {held} documents, its manifest says {known.docs}"
+
+
+def _usable(base: Base, rules: Rules) -> tuple[Manifest | None, str | None]:
+    """The manifest to go on from, or why the index there is must be built again."""
+    try:
+        known = manifest.load(base.index)
+        if known is None:
+            return None, None
+        wrong = manifest.damage(base.index, known)
+    except Unusable as error:
+        return None, str(error)
+    if wrong:
+        return None, wrong
+    if known.rules != rules.as_json():
+        return None, "the [index] settings changed"
+    return known, None
+
+
+@dataclass(slots=True)
+class _Refresh:
+    """One refresh; `known` None builds everything into a new folder."""
+
+    base: Base
+    rules: Rules
+    known: Manifest | None
+    progress: Progress | None
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    seen: dict[str, tuple[Mark, str]] = field(default_factory=dict)
+    skipped: dict[str, Finding] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    started: int = 0
+    generation: str = ""
+
+    def run(self) -> Report:
+        self.started = time.time_ns()
+        known = self.known
+        self.folders = {*sources.FOLDERS, *sources.folders(self.rules), *sources.outside(self.rules)}
+        self.folders.update(name for name in (known.looked if known else ()) if not name.startswith("git:"))
+        looked = look(self.base, self.folders)
+        found = changes(self.base, self.rules, known)
+        self.generation = known.generation if known else self._next()
+        if known:
+            self.skipped = {path: Finding(s[0], "error", path, *s[1:]) for path, s in known.skipped.items()}
+        wrote = self._apply(found)
+        looked |= look(self.base, self.folders - looked.keys())
+        new = self._manifest(found, looked, wrote)
+        if known is None or replace(new, at=known.at) != known:
+            manifest.save(self.base.index, new)
+        if known is None:
+            self._clear_away()
+        skipped = (*found.findings, *(self.skipped[path] for path in sorted(self.skipped)))
+        return Report(new.docs, self.added, self.updated, self.removed, skipped)
+
+    def _apply(self, found: Changes) -> bool:
+        """Reads what may have changed and writes what did; whether anything was written."""
+        folder = self.base.index / self.generation
+        todo = [
+            (path, there, spot)
+            for path, there in sorted(found.paths.items())
+            if (spot := sources.place(self.rules, path)) is not None
+        ]
+        with contextlib.ExitStack() as stack:
+            writer = reader = None
+            if self.known is None:
+                files.make_folder(folder)
+                writer = stack.enter_context(writing(folder, self.rules.language, heap=BIG_HEAP))
+            for number, (path, there, spot) in enumerate(todo):
+                if self.progress is not None and number % 100 == 0:
+                    self.progress(number, len(todo))
+                held = self._read(path, there, spot, path in found.loose)
+                if held is None:
+                    continue
+                if reader is None and self.known is not None:
+                    reader = Reader(folder, self.rules.language)
+                before = reader is not None and reader.holds(path)
+                self._count(before, bool(held))
+                if before or held:
+                    if writer is None:
+                        writer = stack.enter_context(writing(folder, self.rules.language, heap=HEAP))
+                    _put(writer, path, held, before)
+            if self.progress is not None:
+                self.progress(len(todo), len(todo))
+        return writer is not None
+
+    def _read(self, path: str, there: bool, spot: Place, loose: bool) -> tuple[Document, ...] | None:
+        """The documents that `path` holds now, none where it is gone or skipped; None where nothing has changed."""
+        old = self.known.seen.get(path) if self.known else None
+        before = mark(self.base.root / path) if there else NOTHING
+        if old and self.known and before == old[0] != NOTHING and before[1] < self.known.at - RACY_NS:
+            if loose:
+                self.seen[path] = old
+            return None
+        data = content(self.base.root, self.rules, path) if before != NOTHING else None
+        digest = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else ""
+        if before != NOTHING:
+            self.folders.update(_parents(path))
+            # No commit vouches for a loose file, nor for one that may have been written after git looked.
+            if loose or before[1] >= self.started - RACY_NS:
+                self.seen[path] = (before if mark(self.base.root / path) == before else NOTHING, digest)
+        if old and digest and old[1] == digest:
+            return None
+        self.skipped.pop(path, None)
+        held = documents(spot, path, data) if isinstance(data, bytes) else data
+        if isinstance(held, Finding):
+            self.skipped[path] = held
+        return held if isinstance(held, tuple) else ()
+
+    def _count(self, before: bool, after: bool) -> None:
+        self.added += after and not before
+        self.updated += after and before
+        self.removed += before and not after
+
+    def _manifest(self, found: Changes, looked: dict[str, Mark], wrote: bool) -> Manifest:
+        folder = self.base.index / self.generation
+        known = self.known
+        docs, stored = (known.docs, known.stored) if known else (0, {})
+        if wrote:
+            docs = Reader(folder, self.rules.language).documents
+            stored = manifest.store(folder, stored)
+        # A folder that changed while it was looked at may change again unseen: it counts as never looked at.
+        settled = {name: at if at[1] < self.started - RACY_NS else NOTHING for name, at in looked.items()}
+        skipped = {path: (f.code, f.line, f.message, f.mend) for path, f in self.skipped.items()}
+        return Manifest(
+            self.generation, self.rules.as_json(), docs, found.commit, self.started, settled, self.seen, skipped, stored
+        )
+
+    def _next(self) -> str:
+        """The name of the next index folder, above every one that was ever begun."""
+        names = [path.name for path in self.base.index.glob("lexical-*")]
+        return f"lexical-{max((int(n[8:]) for n in names if n[8:].isdigit()), default=0) + 1}"
+
+    def _clear_away(self) -> None:
+        """Removes the index folders that no manifest names any more; one that is still open elsewhere may stay."""
+        for path in self.base.index.glob("lexical-*"):
+            if path.name != self.generation:
+                with contextlib.suppress(KhmsError):
+                    files.remove_tree(path)
+
+
+def _parents(path: str) -> list[str]:
+    """The folders above `path`, the base itself last."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
+
+
+def _put(writer: Writer, path: str, held: tuple[Document, ...], before: bool) -> None:
+    if before:
+        writer.drop(path)
+    writer.add(held)

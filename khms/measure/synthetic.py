@@ -1,0 +1,148 @@
+"""Made-up bases of any size for measuring: the same seed gives the same bytes."""
+
+import random
+from pathlib import Path
+
+from khms.model.card import TYPES
+from khms.store import markdown
+
+NOUNS = [
+    "gateway",
+    "ledger",
+    "parser",
+    "scheduler",
+    "queue",
+    "replica",
+    "shard",
+    "token",
+    "cursor",
+    "session",
+    "cache",
+    "buffer",
+    "socket",
+    "worker",
+    "tenant",
+    "invoice",
+    "webhook",
+    "migration",
+    "snapshot",
+    "manifest",
+    "thermostat",
+    "valve",
+    "compressor",
+    "antenna",
+    "relay",
+    "bootloader",
+    "firmware",
+    "partition",
+    "inode",
+    "mutex",
+    "semaphore",
+    "deadline",
+    "retry",
+    "backoff",
+    "throttle",
+    "quota",
+    "certificate",
+    "cipher",
+    "nonce",
+    "keyring",
+    "registry",
+    "resolver",
+    "proxy",
+]
+VERBS = [
+    "drops",
+    "stalls",
+    "repeats",
+    "rejects",
+    "reorders",
+    "truncates",
+    "duplicates",
+    "leaks",
+    "blocks",
+    "starves",
+    "expires",
+    "corrupts",
+    "ignores",
+    "retries",
+    "rounds",
+    "overflows",
+    "underruns",
+    "flaps",
+    "drifts",
+    "desynchronises",
+]
+PLACES = [
+    "at midnight",
+    "under load",
+    "after a restart",
+    "when cold",
+    "over IPv6",
+    "on arm64",
+    "behind the proxy",
+    "in staging",
+]
+
+
+def card_text(number: int, rng: random.Random) -> str:
+    """One card of about a kilobyte."""
+    name = rng.choice(list(TYPES)[:5])
+    noun, other, verb, place = rng.choice(NOUNS), rng.choice(NOUNS), rng.choice(VERBS), rng.choice(PLACES)
+    code = f"{noun[:3].upper()}-{rng.randrange(1000, 9999)}"
+    sentences = [
+        f"The {rng.choice(NOUNS)} {rng.choice(VERBS)} the {rng.choice(NOUNS)} {rng.choice(PLACES)}." for _ in range(12)
+    ]
+    labels = TYPES[name].labels or ("NOTE",)
+    body = "\n".join(f"{label}: {' '.join(sentences[i :: len(labels)])}" for i, label in enumerate(labels))
+    day = f"2026-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}"
+    meta = {
+        "id": f"K-{number:05d}",
+        "type": name,
+        "level": "observation",
+        "status": "active",
+        "title": f"The {noun} {verb} the {other} {place}, error {code}",
+        "tags": sorted({noun, rng.choice(NOUNS)}),
+        "scope": "universal",
+        "evidence": rng.choice(("measured", "observed", "reported")),
+        "source": f"https://example.org/log/{number}",
+        "date": day,
+        "links": {"derived_from": [], "supports": [], "contradicts": [], "supersedes": None, "refuted_by": []},
+    }
+    return markdown.render(meta, f"{body}\n\nSeen as `{noun}_{other}_{number}` with {code}.\n")
+
+
+def fill(root: Path, cards: int, seed: int = 1) -> None:
+    """Writes `cards` cards into the base at `root`, without git."""
+    rng = random.Random(seed)
+    know = root / "memory" / "know"
+    know.mkdir(parents=True, exist_ok=True)
+    for number in range(1, cards + 1):
+        (know / f"K-{number:05d}.md").write_text(card_text(number, rng), encoding="utf-8")
+
+
+def fill_unit(root: Path, name: str, candidates: int, line: str) -> None:
+    """An inbox unit whose candidates quote `line`, which must stand in the journal."""
+    folder = root / "memory" / "inbox" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for i in range(1, candidates + 1):
+        meta = {
+            "id": f"C{i}",
+            "type": "fact",
+            "level": "observation",
+            "status": "active",
+            "title": f"Candidate {i} of {name}",
+            "tags": ["bench"],
+            "scope": "universal",
+            "evidence": "reported",
+            "source": "journal/2026-03-04.md line 3",
+            "date": "2026-03-04",
+            "links": {"derived_from": [], "supports": [], "contradicts": [], "supersedes": None, "refuted_by": []},
+            "mark": f"M-{i:012x}",
+            "confidence": "0.5",
+            "nearest": [],
+            "relation": {"kind": "new"},
+            "quotes": [{"source": "journal", "sha256": "", "text": line, "grade": "EXACT", "context": line}],
+            "flags": [],
+        }
+        (folder / f"C{i}.md").write_text(markdown.render(meta, f"The body of {name} {i}.\n"), encoding="utf-8")

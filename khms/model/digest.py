@@ -1,0 +1,14 @@
+"""SHA-256 without `hashlib`, which loads OpenSSL: 0.3 starts of a bare interpreter on the way of a hook and of
+`khms mark`. The interpreter's own implementation gives the same digests."""
+
+try:
+    from _sha2 import sha256  # type: ignore[import-not-found, unused-ignore]
+except ImportError:
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        from hashlib import sha256
+
+
+def sha256_hex(data: bytes) -> str:
+    return str(sha256(data).hexdigest())

@@ -1,0 +1,106 @@
+"""What is indexed, what is asked, what is found: the values that the index and recall pass to each other."""
+
+from khms.values import dataclass
+
+LIVE = "live"  # answers every question
+FOG = "fog"  # the archive: answers only where fog is asked for
+UNREVIEWED = "unreviewed"  # nobody has approved it: shown only where asked for, and labelled
+
+FILTERS = ("tag", "type", "kind", "scope", "status", "after", "before")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The unit of indexing: a file, or one section of a long one (several documents then share an id).
+
+    `path` is relative to the base, with forward slashes; `line` is where the document begins in the file. A document
+    that comes out of the index has no body: the index stores none.
+    """
+
+    id: str
+    kind: str
+    path: str
+    line: int
+    title: str
+    body: str = ""
+    tags: tuple[str, ...] = ()
+    type: str = ""
+    status: str = ""
+    scope: str = ""
+    evidence: str = ""
+    date: str = ""
+    level: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def shelf(self) -> str:
+        """Which questions it answers: LIVE, FOG or UNREVIEWED."""
+        if self.kind in ("journal", "inbox") or self.status == "pending":
+            return UNREVIEWED
+        return FOG if self.path.startswith("memory/archive/") else LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question taken apart: plain text, phrases that must stand word for word, and filters as (name, value)."""
+
+    text: str
+    phrases: tuple[str, ...] = ()
+    filters: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One edge of the graph seen from a hit: the other card and how it stands to it."""
+
+    rel: str
+    id: str
+    title: str
+
+    def as_json(self) -> dict[str, object]:
+        return {"rel": self.rel, "id": self.id, "title": self.title}
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer. `score` is 0-1: the share of the question's rarity that the document covers. Ranks count from 1,
+    None where that channel did not find it. `note` says in words what is special about it."""
+
+    id: str
+    kind: str
+    type: str
+    title: str
+    path: str
+    line: int
+    score: float
+    lexical_rank: int | None = None
+    dense_rank: int | None = None
+    status: str = ""
+    flags: tuple[str, ...] = ()
+    snippet: str = ""
+    tags: tuple[str, ...] = ()
+    date: str = ""
+    links: tuple[Link, ...] = ()
+    correctors: tuple[Link, ...] = ()
+    note: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "type": self.type,
+            "title": self.title,
+            "path": self.path,
+            "line": self.line,
+            "score": self.score,
+            "lexical_rank": self.lexical_rank,
+            "dense_rank": self.dense_rank,
+            "status": self.status,
+            "flags": list(self.flags),
+            "snippet": self.snippet,
+            "tags": list(self.tags),
+            "date": self.date,
+            "links": [link.as_json() for link in self.links],
+            "correctors": [link.as_json() for link in self.correctors],
+            "note": self.note,
+        }

@@ -1,0 +1,70 @@
+"""Who may let something in, from where, and on which branch. The surface decides, never an argument."""
+
+import os
+from collections.abc import Mapping
+
+from khms.config import Config
+from khms.errors import Refused
+from khms.hosts.environment import agent_host
+from khms.store.layout import ARCHIVE, KNOW
+from khms.store.repo import Repo
+
+
+def reviewer(repo: Repo, config: Config, env: Mapping[str, str] = os.environ) -> str:
+    """Who is approving: git's identity, or `agent:<host>` where an agent is allowed to. Raises Refused in a background
+    run and in an agent host's environment, Unavailable without an identity."""
+    if env.get("KHMS_BACKGROUND"):
+        raise Refused("a background run may only propose", hint="a person approves, at a terminal")
+    identity = repo.identity()
+    host = agent_host(env)
+    if not host:
+        return identity
+    if not config["review.allow_agents"]:
+        raise Refused(
+            f"this is the environment of {host}: an agent may propose, a person approves",
+            hint="run it in a terminal of your own (or, knowingly: khms config set review.allow_agents true)",
+        )
+    return f"agent:{host}"
+
+
+def receiving_branch(repo: Repo, config: Config) -> str:
+    """The branch that receives approvals: the configured one, else the remote's default, else the current one."""
+    if config["git.branch"]:
+        return str(config["git.branch"])
+    default = repo.text("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD", ok=(0, 1))
+    return default.removeprefix("origin/") or repo.branch()
+
+
+def on_receiving_branch(repo: Repo, config: Config) -> bool:
+    return repo.branch() == receiving_branch(repo, config)
+
+
+def demand_branch(repo: Repo, config: Config, *, here: bool) -> bool:
+    """Whether HEAD is the branch that receives approvals; raises Refused where it is not and `here` was not said."""
+    if on_receiving_branch(repo, config):
+        return True
+    if not here:
+        raise Refused(
+            f"approvals belong on {receiving_branch(repo, config)}, and HEAD is on {repo.branch() or 'no branch'}",
+            where=str(repo.root),
+            hint=f"git switch {receiving_branch(repo, config)}  (or, knowingly, --here)",
+        )
+    return False
+
+
+def demand_calm(repo: Repo) -> None:
+    """Raises Refused while git is in the middle of something, or while cards hold changes that nobody committed. On an
+    unborn branch nothing can differ from a commit."""
+    busy = repo.operation()
+    if busy:
+        raise Refused(f"{busy} is in progress here", where=str(repo.root), hint="finish or abort it first")
+    if repo.head() is None:
+        return
+    changed = repo.dirty(KNOW, ARCHIVE)
+    if changed:
+        shown = ", ".join(changed[:5]) + (f" and {len(changed) - 5} more" if len(changed) > 5 else "")
+        raise Refused(
+            "cards hold changes that are not committed",
+            where=shown,
+            hint="look at them (git diff), then commit them or put them back (git checkout -- FILE)",
+        )

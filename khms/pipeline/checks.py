@@ -1,0 +1,130 @@
+"""What is verified about a candidate, without a model: a literal registry of checks, used when a unit is made and again
+when it is approved. A check is one function and one row.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from khms.check.screening import screen
+from khms.config import Config
+from khms.model.candidate import Candidate, Relation
+from khms.model.card import Card
+from khms.model.outcome import FAIL, PASS, Outcome
+from khms.pipeline import duplicates, quotes, relations, specifics
+from khms.pipeline.duplicates import Bodies, claim
+from khms.pipeline.quotes import Reader
+from khms.store.cards import Shelf
+from khms.store.inbox import Unit
+from khms.store.layout import Base
+
+SECRET = "secret"  # the kind of what screening finds that must be written nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A candidate with all that the checks ask about. `relation` is the one that counts and `settled` says that a
+    reviewer gave it; `single` marks an older single-file unit; `labels` are the unit's; `least` is the Jaccard index
+    from which two bodies say the same."""
+
+    candidate: Candidate
+    relation: Relation
+    cards: Mapping[str, Card]
+    bodies: Bodies
+    reader: Reader
+    least: float
+    labels: Collection[str] = ()
+    settled: bool = False
+    single: bool = False
+
+
+def _quotes(case: Case) -> list[Outcome]:
+    if case.single and not quotes.of(case.candidate):
+        return []
+    return quotes.check(case.reader, case.candidate)
+
+
+def _specifics(case: Case) -> list[Outcome]:
+    return [] if case.single else [specifics.check(case.candidate)]
+
+
+def _relations(case: Case) -> list[Outcome]:
+    if case.single and not case.settled:
+        return []
+    return [
+        relations.check(case.candidate, case.relation, case.cards, labels=case.labels, settled=case.settled),
+    ]
+
+
+def _duplicates(case: Case) -> list[Outcome]:
+    return [duplicates.check(case.candidate, case.relation, case.cards, case.bodies, case.least)]
+
+
+def _screening(case: Case) -> list[Outcome]:
+    label = case.candidate.label
+    hits = screen("\n\n".join(texts(case.candidate)))
+    beside = "\n\n".join(dict.fromkeys(quote.context for quote in case.candidate.quotes))
+    hits += [hit for hit in screen(beside) if hit.kind == SECRET]
+    found = [
+        Outcome("screening", label, FAIL, f"{hit.kind} {hit.id}: {hit.snippet}", waivable=not hit.known_prefix)
+        for hit in hits
+    ]
+    return list(dict.fromkeys(found)) or [Outcome("screening", label, PASS)]
+
+
+CHECKS: dict[str, Callable[[Case], list[Outcome]]] = {
+    "quotes": _quotes,
+    "specifics": _specifics,
+    "relations": _relations,
+    "duplicates": _duplicates,
+    "screening": _screening,
+}
+
+
+def texts(candidate: Candidate) -> Iterator[str]:
+    """What of a candidate may come before an agent: not the lines around a quote, and not the hashes."""
+    yield candidate.title
+    yield candidate.body
+    for key, value in candidate.meta.items():
+        if isinstance(value, str) and key not in ("title", "mark"):
+            yield value
+        elif isinstance(value, list) and key != "quotes":
+            yield " ".join(item for item in value if isinstance(item, str))
+    for quote in candidate.quotes:
+        yield quote.text
+
+
+def run(case: Case) -> list[Outcome]:
+    """Every outcome of every check, in the registry's order; one check may have several, or none where it does not
+    apply."""
+    return [outcome for check in CHECKS.values() for outcome in check(case)]
+
+
+def examine(
+    base: Base, unit: Unit, candidate: Candidate, relation: Relation, shelf: Shelf, config: Config
+) -> list[Outcome]:
+    """The checks of one candidate of a unit as its file stands now, under the relation that counts. A relation that
+    nobody judged is left to the caller, who knows whether the reviewer accepts it."""
+    case = Case(
+        candidate=candidate,
+        relation=relation,
+        cards=shelf.cards,
+        bodies=_bodies(shelf),
+        reader=Reader(base),
+        least=config["nightly.same_jaccard"],
+        labels={other.label for other in unit.candidates},
+        settled=relation != candidate.relation,
+        single=unit.single,
+    )
+    found = run(case)
+    return [outcome for outcome in found if outcome.check != "relations" or relation.kind != "unjudged"]
+
+
+_last: tuple[Shelf, Bodies] | None = None
+
+
+def _bodies(shelf: Shelf) -> Bodies:
+    """The claims of a shelf, indexed. The last shelf's are kept: an approval asks once for each of its candidates."""
+    global _last
+    if _last is None or _last[0] is not shelf:
+        _last = (shelf, Bodies((card.id, claim(card.body)) for card in shelf.cards.values()))
+    return _last[1]

@@ -1,0 +1,354 @@
+"""`khms nightly`: open MARKs become candidates in one inbox unit. Its stages, each of which can be killed at any moment
+and gone on with by running the command again:
+
+    collect   what a killed run had decided, the journal, the MARKs without a decision
+    evaluate  one bounded decision a MARK, each made durable before the next
+    verify    the candidates, every check, what is published, deferred or dropped
+    publish   unit, receipts, events, history and the journal as it was read, in one commit
+
+One run a base. A proposer never writes, and nothing here approves.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from khms.check.screening import screen
+from khms.config import Config
+from khms.errors import Busy, KhmsError, Refused, Usage
+from khms.model.finding import Finding
+from khms.model.mark import Mark
+from khms.model.receipt import decided
+from khms.model.tags import Registry
+from khms.model.ulid import new_ulid
+from khms.model.verdict import ATTACH, CORRECT, NEW, NOT, Verdict
+from khms.pipeline import carry, packet, postprocess, propose, publish, sources
+from khms.pipeline.carry import Carried, Decision, Run
+from khms.pipeline.checks import SECRET
+from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
+from khms.pipeline.known import Known, Vocabulary, card_types
+from khms.pipeline.night import Night, Result, result
+from khms.pipeline.packet import Packet
+from khms.pipeline.propose import Proposer
+from khms.pipeline.quotes import Reader
+from khms.pipeline.record import now
+from khms.pipeline.sources import Collected, Window
+from khms.store import cards, files, journal, local, tags
+from khms.store.commit import exclusive, pending
+from khms.store.layout import Base
+from khms.store.lock import hold
+from khms.store.markdown import Unreadable
+from khms.store.receipts import Ledger, ledger
+from khms.store.repo import Repo
+
+Progress = Callable[[int, int], None]
+STATE = "nightly.json"
+
+
+@dataclass(frozen=True)
+class Evening:
+    """What a run works with, before it has decided anything. `told` is what a person should hear beside the result."""
+
+    base: Base
+    repo: Repo
+    config: Config
+    window: Window
+    cap: int
+    proposer: Proposer
+    progress: Progress
+    problems: list[Finding] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+
+def nightly(
+    base: Base,
+    repo: Repo,
+    config: Config,
+    *,
+    since: str | None = None,
+    only_mark: str | None = None,
+    max_cards: int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Result:
+    """Decides every open MARK of the window and publishes the candidates; a run that was killed is gone on with.
+
+    `since` is a day, `progress` is told (MARKs done, MARKs in all). Raises Busy while another run is at work, Refused
+    in a background run or while git is in the middle of something, Usage for a window that makes no sense.
+    """
+    if os.environ.get("KHMS_BACKGROUND"):
+        raise Refused("this is a run's own child, which must not start another", hint="run nightly by itself")
+    cap = config["nightly.max_cards"] if max_cards is None else max_cards
+    if cap < 0:
+        raise Usage(f"{cap} is no number of cards", hint="--max-cards 12")
+    window = sources.window(since, only_mark)
+    made = propose.proposer(config)
+    evening = Evening(base, repo, config, window, cap, made, progress or (lambda done, total: None))
+    if dry_run:
+        return _rehearse(evening)
+    local.make(base)
+    with hold(base.locks / "nightly.lock", "nightly"):
+        try:
+            found = _run(evening)
+        except KhmsError as error:
+            with contextlib.suppress(KhmsError):
+                _remember(base, "", error.message)
+            raise
+        errors = [str(problem) for problem in found.problems if problem.severity == "error"]
+        _remember(base, found.run, "; ".join(errors))
+    return found
+
+
+def _run(evening: Evening) -> Result:
+    base, repo = evening.base, evening.repo
+    recovered = _recover(repo)
+    repo.identity()
+    if operation := repo.operation():
+        raise Refused(f"{operation} is in progress here", where=str(repo.root), hint="finish or abort it first")
+    receipts = ledger(base)
+    carried = carry.unfinished(base)
+    finished = None
+    if carried is not None and publish.published(receipts, carried.run):
+        finished = _told(base, receipts, carried.run)
+        carry.finish(base, carried.run)
+        carried = None
+    collected = _collect(evening, receipts, carried)
+    if not collected.open and carried is None:
+        done = finished or Result(new_ulid())
+        return replace(done, recovered=recovered, problems=tuple(evening.problems), notes=tuple(evening.told))
+    run = carried.run if carried else carry.begin(base, evening.window, evening.proposer.name)
+    night = verify(evening, run, receipts, evaluate(evening, run, collected, carried))
+    commit = publication(evening, night) if night.decisions else ""
+    carry.finish(base, run)
+    told = result(replace(night, unit=_unit_of(base, run) if commit else ""), commit)
+    return replace(told, recovered=recovered, notes=tuple(evening.told))
+
+
+# collect
+
+
+def _recover(repo: Repo) -> str:
+    """Finishes or undoes what a killed command left in git, before anything is read."""
+    if pending(repo) is None:
+        return ""
+    with exclusive(repo, "nightly") as tx:
+        return str(tx.recovered) if tx.recovered else ""
+
+
+def _collect(evening: Evening, receipts: Ledger, carried: Carried | None) -> Collected:
+    """The window's MARKs, and those that a killed run decided: what was decided is published whatever the window is."""
+    collected = sources.collect(evening.base, receipts, evening.window)
+    evening.problems.extend(collected.problems)
+    if evening.window.only_mark and not collected.open:
+        receipt = collected.receipts[evening.window.only_mark]
+        said = " ".join(part for part in (receipt.verdict, receipt.label, receipt.unit) if part)
+        evening.told.append(f"{evening.window.only_mark} is decided already: {said}")
+    if carried is None:
+        return collected
+    evening.problems.extend(carried.broken)
+    return sources.joined(collected, sources.collect(evening.base, receipts, Window()), set(carried.decisions))
+
+
+def _known(evening: Evening) -> Known:
+    """The cards, tags and types; what cannot be read is named and left out."""
+    shelf = cards.shelf(evening.base)
+    for error in shelf.unreadable:
+        evening.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
+    try:
+        registry = tags.registry(evening.base)
+    except Unreadable as error:
+        evening.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
+        registry = Registry()
+    vocabulary = Vocabulary(registry, shelf.cards.values())
+    return Known(shelf.cards, vocabulary, card_types(evening.config), evening.config["nightly.same_jaccard"])
+
+
+# evaluate
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """`left` are the MARKs that stay open, each with the reason; `packets` what the proposer was shown (dry run)."""
+
+    collected: Collected
+    known: Known
+    decisions: Mapping[str, Decision]
+    left: Mapping[str, str]
+    packets: Mapping[str, Packet]
+
+
+def evaluate(
+    evening: Evening, run: Run, collected: Collected, carried: Carried | None, *, durable: bool = True
+) -> Evaluated:
+    """Asks the proposer about each MARK that is not decided yet, in the journal's order."""
+    known = _known(evening)
+    earlier = carried.decisions if carried else {}
+    decisions: dict[str, Decision] = {}
+    left: dict[str, str] = {}
+    packets: dict[str, Packet] = {}
+    labels = {decision.label for decision in earlier.values() if decision.label}
+    following = max((int(label[1:]) for label in labels), default=0) + 1
+    for at, mark in enumerate(collected.open):
+        evening.progress(at, len(collected.open))
+        decision = earlier.get(mark.id)
+        if decision is None:
+            decision, shown, why = _decide(evening, collected, mark, known, labels, f"C{following}")
+            if not durable and shown is not None:
+                packets[mark.id] = shown
+            if decision is None:
+                left[mark.id] = why
+                continue
+            if durable:
+                carry.keep(evening.base, run, decision)
+        decisions[mark.id] = decision
+        if decision.label:
+            labels.add(decision.label)
+            following = max(following, int(decision.label[1:]) + 1)
+            proposal = decision.verdict.proposal
+            assert proposal is not None
+            known.add(decision.label, proposal.title, proposal.body, proposal.type)
+    evening.progress(len(collected.open), len(collected.open))
+    return Evaluated(collected, known, decisions, left, packets)
+
+
+def _decide(
+    evening: Evening, collected: Collected, mark: Mark, known: Known, labels: set[str], label: str
+) -> tuple[Decision | None, Packet | None, str]:
+    """The decision about one MARK with the packet that led to it, or why the MARK stays open. A MARK with a secret in
+    it is shown to no proposer."""
+    page = collected.page(mark)
+    found = [hit for hit in screen("\n".join(page.lines[mark.line - 1 : mark.end])) if hit.kind == SECRET]
+    if found:
+        names = ", ".join(dict.fromkeys(hit.id for hit in found))
+        verdict = Verdict(NOT, reason=f"it holds what looks like a secret ({names}); without it the line is read anew")
+        held = tuple(f"{hit.kind} {hit.id}: {hit.snippet}" for hit in found)
+        return Decision(mark.id, verdict, held_back=held), None, ""
+    target, nearest = evening.config["nightly.packet_chars"], evening.config["nightly.nearest"]
+    shown = packet.build(page, mark, known, target=target, nearest=nearest)
+    verdict = evening.proposer.propose(shown)
+    wrong = propose.faults(verdict, known.cards, labels)
+    if wrong:
+        return None, shown, f"the answer of {evening.proposer.name} does not count: {'; '.join(wrong)}"
+    decision = Decision(
+        mark=mark.id,
+        verdict=verdict,
+        label=label if verdict.kind in (NEW, CORRECT) else "",
+        proposer=evening.proposer.name,
+        nearest=shown.nearest,
+        shown=shown.shown,
+        over=shown.over,
+    )
+    return decision, shown, ""
+
+
+# verify
+
+
+def verify(evening: Evening, run: Run, receipts: Ledger, done: Evaluated) -> Night:
+    """The candidates of the decisions, checked and sorted."""
+    collected, known = done.collected, done.known
+    marks = {mark.id: mark for mark in collected.open}
+    attached: dict[str, list[tuple[Decision, Mark]]] = {}
+    for decision in done.decisions.values():
+        if decision.verdict.kind == ATTACH:
+            attached.setdefault(decision.verdict.to, []).append((decision, marks[decision.mark]))
+    made = [decision for decision in done.decisions.values() if decision.label]
+    reader = Reader(evening.base, {path: page.data for path, page in collected.pages.items()})
+    material = Material(known, reader, run.day, frozenset(decision.label for decision in made))
+    drafts = [draft(one, marks[one.mark], attached.get(one.label, ()), material) for one in made]
+    memory = postprocess.remembered(evening.base, receipts)
+    evening.problems.extend(memory.problems)
+    night = Night(
+        run=run,
+        collected=collected,
+        proposer=evening.proposer.name,
+        decisions=done.decisions,
+        drafts=tuple(postprocess.sort(drafts, memory, cap=evening.cap, least=known.least)),
+        left=done.left,
+        problems=tuple(evening.problems),
+    )
+    return publish.take_along(evening.repo, night)
+
+
+# publish
+
+
+def publication(evening: Evening, night: Night) -> str:
+    """Commits the night, under the name that is free at this moment; returns the commit's id."""
+    base, repo = evening.base, evening.repo
+    with exclusive(repo, f"nightly {night.run.id}") as tx:
+        if tx.recovered:
+            evening.told.append(str(tx.recovered))
+        fresh = ledger(base)
+        if night.decisions.keys() & decided(fresh.receipts).keys():
+            raise Busy(
+                "some of these MARKs were decided by another run meanwhile",
+                where=str(base.receipts),
+                hint="run khms nightly again; what this run decided is kept",
+            )
+        return publish.commit(tx, base, publish.named(base, night, fresh, journal.clone_id(base)))
+
+
+def _unit_of(base: Base, run: Run) -> str:
+    return next((r.unit.rpartition("/")[2] for r in publish.published(ledger(base), run) if r.unit), "")
+
+
+def _told(base: Base, receipts: Ledger, run: Run) -> Result:
+    """The result of a run whose commit stands, as its receipts and its unit tell it."""
+    own = publish.published(receipts, run)
+    counts: dict[str, int] = {}
+    for receipt in own:
+        counts[receipt.verdict] = counts.get(receipt.verdict, 0) + 1
+    unit = next((receipt.unit.rpartition("/")[2] for receipt in own if receipt.unit), "")
+    described: Mapping[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        described = json.loads((base.inbox / unit / "unit.json").read_text(encoding="utf-8"))["counts"] if unit else {}
+    fates = {fate: int(described.get(fate, 0)) for fate in (PUBLISHED, DEFERRED, DROPPED)}
+    return Result(run.id, unit, verdicts=counts, candidates=fates, resumed=True)
+
+
+def _remember(base: Base, run: str, error: str) -> None:
+    """Writes down how the run ended, on this machine. `success` is the time of the last run that ended well."""
+    path = base.state / STATE
+    for leftover in base.state.glob(f"{files.TEMPORARY}*-{STATE}") if base.state.is_dir() else ():
+        files.unlink(leftover)
+    at = now()
+    value = {"at": at, "run": run, "ok": not error, "error": error, "success": _last_success(base) if error else at}
+    files.write_atomic(path, (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8"))
+
+
+def _last_success(base: Base) -> str | None:
+    try:
+        held = json.loads((base.state / STATE).read_text(encoding="utf-8"))
+        return str(held["success"]) if held.get("success") else None
+    except (OSError, ValueError, AttributeError, KeyError):
+        return None
+
+
+# dry run
+
+
+def _rehearse(evening: Evening) -> Result:
+    """What each stage would be handed. Nothing is written, no lock is taken, and no model is asked."""
+    base = evening.base
+    receipts = ledger(base)
+    carried = carry.unfinished(base)
+    if carried is not None and publish.published(receipts, carried.run):
+        carried = None
+    collected = _collect(evening, receipts, carried)
+    run = carried.run if carried else Run(new_ulid(), now())
+    lines = [f"{mark.id} {mark.path}:{mark.line} {mark.kind} {mark.text}" for mark in collected.open]
+    stages = [("collect", "\n".join([f"window: {collected.window}", *collected.pages, "", *lines]))]
+    if not collected.open:
+        return Result(run.id, problems=tuple(evening.problems), notes=tuple(evening.told), stages=tuple(stages))
+    done = evaluate(evening, run, collected, carried, durable=False)
+    stages += [(f"evaluate {mark}", shown.text) for mark, shown in done.packets.items()]
+    clone = journal.clone_id(base) if (evening.repo.folder / "khms" / "clone").exists() else ""
+    night = publish.named(base, verify(evening, run, receipts, done), receipts, clone)
+    stages += [(f"verify {made.label}", made.candidate.text) for made in night.drafts]
+    found = publish.changes(base, night) if night.decisions else {}
+    stages += [(f"publish {path}", data.decode("utf-8", "replace")) for path, data in found.items() if data is not None]
+    return replace(result(night), notes=tuple(evening.told), stages=tuple(stages))

@@ -1,0 +1,250 @@
+"""One document whole, by its id: a card with what corrects it and how it came in, a MARK, a candidate, a unit, a
+journal day, an approval record, a note.
+
+Read from the files, never from the index: what is shown is what stands there.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from khms.errors import No, Refused
+from khms.model.approval import Approval
+from khms.model.belief import Belief, beliefs
+from khms.model.card import Card, is_card_id, links_of
+from khms.model.document import Link
+from khms.model.receipt import decided
+from khms.model.ulid import is_ulid
+from khms.store import cards, files, inbox, journal, markdown
+from khms.store.cards import Shelf
+from khms.store.layout import JOURNAL, Base
+from khms.store.receipts import ledger
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.[a-z0-9]{4})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened to a document, from a record: `what` in words."""
+
+    at: str
+    who: str
+    what: str
+    record: str
+
+    def as_json(self) -> dict[str, str]:
+        return {"at": self.at, "who": self.who, "what": self.what, "record": self.record}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`links` are the document's own edges, `named_by` those of others to it; `correctors` what must be read first."""
+
+    kind: str
+    id: str
+    path: str
+    line: int
+    title: str
+    body: str
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    named_by: tuple[Link, ...] = ()
+    correctors: tuple[Link, ...] = ()
+    belief: Belief | None = None
+    history: tuple[Event, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        held = self.belief
+        return {
+            "schema": "khms.show/1",
+            "kind": self.kind,
+            "id": self.id,
+            "path": self.path,
+            "line": self.line,
+            "title": self.title,
+            "meta": dict(self.meta),
+            "body": self.body,
+            "links": [link.as_json() for link in self.links],
+            "named_by": [link.as_json() for link in self.named_by],
+            "correctors": [link.as_json() for link in self.correctors],
+            "belief": held
+            and {"value": held.value, "supporters": list(held.supporters), "opposers": list(held.opposers)},
+            "history": [event.as_json() for event in self.history],
+            "notes": list(self.notes),
+        }
+
+
+def look_up(base: Base, identity: str) -> Found:
+    """The document that `identity` names; raises No where there is none, Unreadable where its file cannot be read."""
+    for finder in (_card, _mark, _day, _record, _candidate, _file):
+        found = finder(base, identity)
+        if found is not None:
+            return found
+    raise No(
+        f"there is no document {identity}",
+        where=str(base.root),
+        hint="an id is K-00042, M-0123456789ab, 2026-03-04, UNIT/C1 or a path in the base; khms recall finds them",
+    )
+
+
+def edges(shelf: Shelf, card: Card) -> tuple[tuple[Link, ...], tuple[Link, ...], tuple[Link, ...]]:
+    """(own edges, edges of other cards to it, those that correct it)."""
+
+    def title(card_id: str) -> str:
+        return shelf.cards[card_id].title if card_id in shelf.cards else "(not in this base)"
+
+    own = tuple(Link(rel, target, title(target)) for rel, target in card.links.edges())
+    naming = tuple(
+        Link(rel, other.id, other.title)
+        for other in shelf.cards.values()
+        for rel, target in other.links.edges()
+        if target == card.id
+    )
+    correcting = tuple(dict.fromkeys(Link(rel, other.id, other.title) for rel, other in shelf.corrects(card.id)))
+    return own, naming, correcting
+
+
+def _card(base: Base, identity: str) -> Found | None:
+    if not is_card_id(identity):
+        return None
+    notes: list[str] = []
+    records = _records(base, notes)
+    path = cards.find(base, identity)
+    if path is None:
+        renamed = next((c.id for record in records for c in record.cards if identity in c.was), None)
+        path = cards.find(base, renamed) if renamed else None
+        if path is None or renamed is None:
+            return None
+        notes.append(f"{identity} became {renamed} when two clones had given the same id")
+        identity = renamed
+    card = cards.load(base, path)
+    shelf = cards.shelf(base)
+    own, naming, correcting = edges(shelf, card)
+    return Found(
+        kind="card",
+        id=card.id,
+        path=card.path,
+        line=1,
+        title=card.title,
+        body=card.body,
+        meta=card.meta,
+        links=own,
+        named_by=naming,
+        correctors=correcting,
+        belief=beliefs(shelf.cards).get(card.id),
+        history=tuple(_history(records, card.id)),
+        notes=tuple(notes),
+    )
+
+
+def _records(base: Base, notes: list[str]) -> list[Approval]:
+    """The approval records; one that cannot be read becomes a note, since the card itself can still be shown."""
+    try:
+        return cards.approvals(base)
+    except Refused as error:
+        notes.append(f"the history is not known: {error.message} ({error.where})")
+        return []
+
+
+def _history(records: list[Approval], card_id: str) -> Iterator[Event]:
+    for record in records:
+        path = cards.approval_path(record.id)
+        for card in record.cards:
+            if card.id == card_id:
+                waived = [f"{w.check} waived: {w.why}" for w in record.waivers if w.label == card.label]
+                what = "; ".join([f"approved from {record.unit} {card.label}", *waived])
+                yield Event(record.at, record.reviewer, what, path)
+        for change in record.transitions:
+            if change.id == card_id:
+                what = f"{change.field}: {_plain(change.old)} -> {_plain(change.new)} ({change.why})"
+                yield Event(record.at, record.reviewer, what, path)
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
+
+
+def _mark(base: Base, identity: str) -> Found | None:
+    if not identity.startswith("M-"):
+        return None
+    for day in journal.days(base):
+        for mark in day.marks:
+            if mark.id == identity:
+                receipt = decided(ledger(base).receipts).get(mark.id)
+                what = f"{receipt.verdict}: {receipt.unit} {receipt.label} {receipt.reason}" if receipt else ""
+                history = (Event(receipt.at, receipt.run, " ".join(what.split()), receipt.unit),) if receipt else ()
+                return Found("mark", mark.id, mark.path, mark.line, f"MARK[{mark.kind}]", mark.text, history=history)
+    return None
+
+
+def _day(base: Base, identity: str) -> Found | None:
+    if not _DAY.fullmatch(identity):
+        return None
+    days = [day for day in journal.days(base) if day.path.startswith(f"{JOURNAL}/{identity}.")]
+    if not days:
+        return None
+    return Found("journal", identity, days[0].path, 1, identity, "\n".join(day.text for day in days))
+
+
+def _record(base: Base, identity: str) -> Found | None:
+    path = base.path(cards.approval_path(identity)) if is_ulid(identity) else None
+    if path is None or not path.is_file():
+        return None
+    shown = base.relative(path)
+    return Found("approval", identity, shown, 1, identity, path.read_text(encoding="utf-8"))
+
+
+def _candidate(base: Base, identity: str) -> Found | None:
+    """`UNIT/C1`, or the unit's path with it; a unit alone is its report."""
+    name, _, label = identity.rpartition("/")
+    if not name or not (label[:1] == "C" and label.removesuffix(".md")[1:].isdigit()):
+        name, label = identity, ""
+    try:
+        unit = inbox.find(base, name)
+    except Refused:
+        return None
+    if not label:
+        report = base.path(unit.path) / "REPORT.md" if not unit.single else base.path(unit.path)
+        text = report.read_text(encoding="utf-8") if report.is_file() else ""
+        return Found("inbox", unit.name, unit.path, 1, unit.name, text, unit.meta)
+    candidate = unit.candidate(label.removesuffix(".md"))
+    if candidate is None:
+        return None
+    edges = tuple(Link(rel, target, "") for rel, target in links_of(candidate.meta.get("links")).edges())
+    return Found(
+        kind="inbox",
+        id=f"{unit.name}/{candidate.label}",
+        path=candidate.path,
+        line=candidate.body_line,
+        title=candidate.title,
+        body=candidate.body,
+        meta=candidate.meta,
+        links=edges,
+        notes=("UNREVIEWED: nobody has approved this",),
+    )
+
+
+def _file(base: Base, identity: str) -> Found | None:
+    """A Markdown file of the base by its path, with or without its ending."""
+    for name in (identity, f"{identity}.md"):
+        path = base.path(name)
+        if path.suffix == ".md" and path.is_file():
+            files.inside(base.root, path)
+            page = markdown.read(path, name)
+            title = page.meta.get("title")
+            return Found(
+                kind="note",
+                id=name.removesuffix(".md"),
+                path=name,
+                line=1,
+                title=title if isinstance(title, str) and title else _heading(page.body),
+                body=page.body,
+                meta=page.meta,
+            )
+    return None
+
+
+def _heading(body: str) -> str:
+    return next((line.lstrip("# ") for line in body.splitlines() if line.strip()), "")

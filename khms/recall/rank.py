@@ -1,0 +1,103 @@
+"""What becomes of the hits between the search and the answer: a line of small steps, each a pure function.
+
+    fuse -> once -> succeeded -> visible -> by status
+
+A card that was superseded is never shown in its successor's place, and never alone.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from khms.index.lexical import BY_ID, Scored
+from khms.model.document import FOG, UNREVIEWED, Document
+from khms.values import dataclass
+
+# What a hit's strength is worth by status: among hits alike, active comes before challenged before refuted. The figures
+# are a choice, not a measurement: a challenged card has to match a fifth better to come first.
+STATUS_WORTH = {"challenged": 0.8, "refuted": 0.6, "superseded": 0.5, "condensed": 0.5}
+_FLAGS = {"challenged": "CHALLENGED", "refuted": "REFUTED", "superseded": "SUPERSEDED", "condensed": "CONDENSED"}
+Successors = Callable[[Document], Sequence[Document]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A hit on its way to the answer. Ranks count from 1; `note` says what is special about it."""
+
+    document: Document
+    score: float
+    strength: float
+    exact: int
+    lexical_rank: int | None = None
+    dense_rank: int | None = None
+    note: str = ""
+
+
+def fuse(lexical: Sequence[Scored], dense: Sequence[Scored] | None = None) -> list[Ranked]:
+    """The channels as one list, best first. Without a dense channel that is the lexical one."""
+    if dense:
+        raise NotImplementedError("no dense channel is built")
+    return [
+        Ranked(hit.document, hit.coverage, hit.strength, hit.exact, lexical_rank=rank)
+        for rank, hit in enumerate(lexical, 1)
+    ]
+
+
+def once(hits: Iterable[Ranked]) -> list[Ranked]:
+    """Of the sections of one document, and of files that share an id, the best alone."""
+    found: dict[tuple[str, str], Ranked] = {}
+    for hit in hits:
+        found.setdefault((hit.document.kind, hit.document.id), hit)
+    return list(found.values())
+
+
+def succeeded(hits: Sequence[Ranked], successors: Successors) -> list[Ranked]:
+    """Puts before each superseded card those that stand in its place now, with a note."""
+    own = {hit.document.id: hit for hit in hits if hit.document.status != "superseded"}
+    placed: dict[str, Ranked] = {}
+    for hit in hits:
+        if hit.document.status == "superseded":
+            for document in successors(hit.document):
+                known = own.get(document.id)
+                better = Ranked(
+                    document,
+                    max(known.score, hit.score) if known else hit.score,
+                    max(known.strength, hit.strength) if known else hit.strength,
+                    max(known.exact, hit.exact) if known else hit.exact,
+                    known.lexical_rank if known else None,
+                    known.dense_rank if known else None,
+                    f"supersedes {hit.document.id}, which matched",
+                )
+                placed.setdefault(document.id, better)
+        placed.setdefault(hit.document.id, hit)
+    return list(placed.values())
+
+
+def visible(hits: Iterable[Ranked], *, include_fog: bool) -> list[Ranked]:
+    """Without the archive, and without superseded cards wherever they lie, unless fog is asked for or the question
+    names the very id."""
+    return [
+        hit
+        for hit in hits
+        if include_fog
+        or hit.exact >= BY_ID
+        or not (hit.document.shelf == FOG or hit.document.status in ("superseded", "condensed"))
+    ]
+
+
+def by_status(hits: Sequence[Ranked]) -> list[Ranked]:
+    """Exact matches first, then by strength and status; a superseded card comes after what stands in its place."""
+
+    def order(hit: Ranked) -> tuple[int, float]:
+        return -hit.exact, -hit.strength * STATUS_WORTH.get(hit.document.status, 1.0)
+
+    return sorted(hits, key=order)
+
+
+def flags(document: Document) -> tuple[str, ...]:
+    found = [_FLAGS[document.status]] if document.status in _FLAGS and document.kind == "card" else []
+    if "gotcha" in document.tags:
+        found.append("gotcha")
+    if document.shelf == FOG:
+        found.append("fog")
+    if document.shelf == UNREVIEWED:
+        found.append("UNREVIEWED")
+    return tuple(found)

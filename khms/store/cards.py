@@ -1,0 +1,109 @@
+"""The cards of a base: reading them all, one bad file never hiding another, and the bytes of new ones."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from khms.model.approval import Approval, approval_from
+from khms.model.card import Card, card_from, id_number, is_card_id
+from khms.store import markdown
+from khms.store.layout import APPROVALS, ARCHIVE, KNOW, Base
+from khms.store.markdown import Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """All cards that can be read, by id, and every file that cannot. Of two files with one id the first counts."""
+
+    cards: dict[str, Card]
+    unreadable: tuple[Unreadable, ...] = ()
+
+    def corrects(self, card_id: str) -> list[tuple[str, Card]]:
+        """The cards that correct `card_id`, each with its relation: they supersede or contradict it, or refute it."""
+        found = [
+            (relation, card)
+            for card in self.cards.values()
+            for relation in ("supersedes", "contradicts")
+            if card_id in getattr(card.links, relation)
+        ]
+        held = self.cards.get(card_id)
+        refuters = held.links.refuted_by if held else ()
+        found += [("refuted_by", self.cards[i]) for i in refuters if i in self.cards]
+        return found
+
+
+def card_files(base: Base) -> Iterator[Path]:
+    """Every file of know/ and archive/, sub-folders included, in a fixed order."""
+    for folder in (base.know, base.archive):
+        yield from sorted(path for path in folder.rglob("*.md") if path.is_file())
+
+
+def load(base: Base, path: Path) -> Card:
+    """One card; raises Unreadable."""
+    shown = base.relative(path)
+    page = markdown.read(path, shown)
+    return card_from(page.meta, page.body, shown, page.body_line)
+
+
+def shelf(base: Base) -> Shelf:
+    cards: dict[str, Card] = {}
+    unreadable = []
+    for path in card_files(base):
+        try:
+            card = load(base, path)
+        except Unreadable as error:
+            unreadable.append(error)
+        else:
+            cards.setdefault(card.id, card)
+    return Shelf(cards, tuple(unreadable))
+
+
+def find(base: Base, card_id: str) -> Path | None:
+    """The file of a card, wherever it lies."""
+    for folder in (base.know, base.archive):
+        path = folder / f"{card_id}.md"
+        if path.is_file():
+            return path
+    return next((path for path in card_files(base) if path.stem == card_id), None)
+
+
+def approvals(base: Base) -> list[Approval]:
+    """Every approval record, oldest first; raises Refused for one that cannot be read: a writer must not go on with a
+    proof missing."""
+    import json
+
+    from khms.errors import Refused
+
+    records = []
+    for path in sorted(base.approvals.glob("*.json")):
+        shown = base.relative(path)
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise Refused(
+                f"this approval record cannot be read: {error}",
+                where=shown,
+                hint=f"restore it: git checkout -- {shown}",
+            ) from error
+        records.append(approval_from(value, shown))
+    return records
+
+
+def greatest_id(base: Base, records: list[Approval]) -> int:
+    """The greatest number among all ids of know/, archive/ and approvals/; 0 in an empty base."""
+    ids = [path.stem for path in card_files(base)]
+    ids += [card.id for record in records for card in record.cards]
+    ids += [old for record in records for card in record.cards for old in card.was]
+    return max((id_number(i) for i in ids if is_card_id(i)), default=0)
+
+
+def know_path(card_id: str) -> str:
+    return f"{KNOW}/{card_id}.md"
+
+
+def archive_path(card_id: str) -> str:
+    return f"{ARCHIVE}/{card_id}.md"
+
+
+def approval_path(record_id: str) -> str:
+    return f"{APPROVALS}/{record_id}.json"

@@ -1,0 +1,55 @@
+"""Receipts and events: one JSONL file a run, never appended to by another."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from khms.errors import Refused
+from khms.model.receipt import Receipt, receipt_from
+from khms.store.layout import EVENTS, RECEIPTS, Base
+
+
+def receipts_path(run: str) -> str:
+    return f"{RECEIPTS}/{run}.jsonl"
+
+
+def events_path(run: str) -> str:
+    return f"{EVENTS}/{run}.jsonl"
+
+
+def receipts_bytes(receipts: Iterable[Receipt]) -> bytes:
+    return "".join(receipt.line() + "\n" for receipt in receipts).encode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Every receipt of the base."""
+
+    receipts: tuple[Receipt, ...]
+
+    def reviewed(self) -> dict[tuple[str, str], Receipt]:
+        """The last review receipt of each (unit, label)."""
+        return {(r.unit, r.label): r for r in self.receipts if r.stage == "review"}
+
+
+def ledger(base: Base) -> Ledger:
+    """All receipts, in the order of their files; raises Refused for a broken line, because a lost receipt would decide
+    its MARK twice."""
+    found = []
+    for path in sorted(base.receipts.glob("*.jsonl")):
+        shown = base.relative(path)
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+                if not isinstance(value, dict):
+                    raise ValueError("not an object")
+            except ValueError as error:
+                raise Refused(
+                    f"this receipt cannot be read: {error}",
+                    where=f"{shown}:{number}",
+                    hint=f"restore the file: git checkout -- {shown}",
+                ) from error
+            found.append(receipt_from(value))
+    return Ledger(tuple(found))

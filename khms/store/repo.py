@@ -1,0 +1,266 @@
+"""The only place that runs git. GitPython's command layer starts the processes; khms uses plumbing only.
+
+Every call runs without prompts, editor or pager, in English, within a time limit, and without any program that the
+repository's own configuration names (fsmonitor, hooks, external diff). The one exception is `run_hook`.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from khms.errors import KhmsError, Refused, Unavailable
+from khms.store.files import tick
+
+if TYPE_CHECKING:
+    from git.cmd import Git
+
+SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
+DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
+SECONDS = 120
+ZERO = "0" * 40
+WRITING = frozenset(
+    {"init", "hash-object", "update-index", "read-tree", "write-tree", "commit-tree", "update-ref", "hook"}
+)
+
+
+class GitFailed(KhmsError):
+    """git answered with an error; `status` is its exit code."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, status: int, *, hint: str = "", where: str = "") -> None:
+        super().__init__(message, hint=hint, where=where)
+        self.status = status
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    """GitPython lays this over the process's environment; names set to a git context of a caller's are emptied by
+    `_clean`, so that a hook's GIT_DIR or GIT_INDEX_FILE never leads a command of ours elsewhere."""
+    return {
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_EDITOR": "true",
+        "GIT_PAGER": "cat",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GCM_INTERACTIVE": "never",
+        "SSH_ASKPASS": "true",
+        "LC_ALL": "C",
+        **extra,
+    }
+
+
+def _clean() -> None:
+    """A git hook starts us with GIT_DIR, GIT_INDEX_FILE and the like set: they would lead every command astray."""
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"):
+        os.environ.pop(name, None)
+
+
+@dataclass(frozen=True)
+class Repo:
+    """The repository that holds `root`. `root` may be a sub-folder of the work tree: paths given to and taken from git
+    are relative to the work tree's top, `prefix` is what stands before the base's own paths."""
+
+    root: Path
+
+    @cached_property
+    def _git(self) -> "Git":
+        try:
+            from git.cmd import Git
+        except ImportError as error:  # GitPython raises ImportError where no git program is found
+            raise Unavailable("git was not found", hint="install git 2.36 or newer and put it on PATH") from error
+        _clean()
+        return Git(self.root)
+
+    def run(
+        self,
+        *args: str,
+        stdin: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        config: Sequence[str] = SAFE,
+        ok: Iterable[int] = (0,),
+        pass_fds: Sequence[int] = (),
+        seconds: float = SECONDS,
+    ) -> bytes:
+        """Runs one git command in the base's folder and returns its standard output; raises GitFailed with git's own
+        words where the exit code is not among `ok`."""
+        status, out, err = self._execute(
+            ("git", *config, *args), stdin=stdin, env=env or {}, pass_fds=pass_fds, seconds=seconds
+        )
+        if status not in tuple(ok):
+            raise GitFailed(_reason(err) or f"git {args[0]} failed", status, where=str(self.root))
+        return out
+
+    def status(self, *args: str) -> int:
+        """The exit code alone of a git command that answers by it."""
+        return self._execute(("git", *SAFE, *args), stdin=None, env={}, pass_fds=(), seconds=SECONDS)[0]
+
+    def text(self, *args: str, ok: Iterable[int] = (0,)) -> str:
+        return self.run(*args, ok=ok).decode("utf-8", "surrogateescape").strip()
+
+    def _execute(
+        self,
+        command: Sequence[str],
+        *,
+        stdin: bytes | None,
+        env: Mapping[str, str],
+        pass_fds: Sequence[int],
+        seconds: float,
+    ) -> tuple[int, bytes, bytes]:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            file.write(stdin or b"")
+            file.seek(0)
+            try:
+                status, out, err = self._git.execute(
+                    list(command),
+                    istream=file,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    as_process=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                    env=_environment(env),
+                    kill_after_timeout=seconds if os.name != "nt" else None,
+                    **({"pass_fds": tuple(pass_fds)} if pass_fds else {}),
+                )
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise Unavailable("the base's folder is gone", where=str(self.root)) from error
+        if not WRITING.isdisjoint(command):
+            tick()
+        return int(status), _bytes(out), _bytes(err)
+
+    @cached_property
+    def top(self) -> Path:
+        """The work tree's root; raises Unavailable outside a repository or in a bare one."""
+        try:
+            return Path(os.fsdecode(self.run("rev-parse", "--show-toplevel").rstrip(b"\n")))
+        except GitFailed as error:
+            if "work tree" in error.message:
+                raise Unavailable(
+                    "this repository is bare: it has no files to work on",
+                    where=str(self.root),
+                    hint="work in a clone of it",
+                ) from error
+            if "dubious ownership" in error.message:
+                raise Unavailable(
+                    "this repository belongs to another user, so git refuses it",
+                    where=str(self.root),
+                    hint=f"if you trust it: git config --global --add safe.directory {self.root}",
+                ) from error
+            raise Unavailable(
+                "this folder is in no git repository", where=str(self.root), hint="make a base: khms init"
+            ) from error
+
+    @cached_property
+    def prefix(self) -> str:
+        """What stands before the base's paths in the repository: empty or `folder/`."""
+        return self.text("rev-parse", "--show-prefix")
+
+    @cached_property
+    def folder(self) -> Path:
+        """This work tree's git folder."""
+        return Path(os.fsdecode(self.run("rev-parse", "--absolute-git-dir").rstrip(b"\n")))
+
+    @cached_property
+    def common(self) -> Path:
+        """The git folder that all work trees of the repository share."""
+        path = Path(os.fsdecode(self.run("rev-parse", "--git-common-dir").rstrip(b"\n")))
+        return path if path.is_absolute() else Path(os.path.normpath(self.root / path))
+
+    def head(self) -> str | None:
+        """HEAD's commit, None on an unborn branch."""
+        return self.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}", ok=(0, 1)) or None
+
+    def branch(self) -> str:
+        """The current branch's name, empty on a detached HEAD."""
+        return self.text("symbolic-ref", "--quiet", "--short", "HEAD", ok=(0, 1))
+
+    def root_commit(self) -> str:
+        """The smallest of the commits without a parent that HEAD descends from; empty on an unborn branch."""
+        return min(self.text("rev-list", "--max-parents=0", "HEAD", ok=(0, 128)).split() or [""])
+
+    def identity(self) -> str:
+        """`Name <email>` as git would record it; raises Unavailable with the two commands that set it."""
+        name = os.environ.get("GIT_AUTHOR_NAME") or self.text("config", "user.name", ok=(0, 1))
+        email = os.environ.get("GIT_AUTHOR_EMAIL") or self.text("config", "user.email", ok=(0, 1))
+        if not name or not email:
+            raise Unavailable(
+                "git does not know who you are, and an approval needs a name",
+                where=str(self.root),
+                hint='git config --global user.name "Your Name"  and  git config --global user.email you@example.org',
+            )
+        return f"{name} <{email}>"
+
+    def operation(self) -> str:
+        """What git is in the middle of (`a rebase`, `a merge`, …), or empty."""
+        marks = {
+            "rebase-merge": "a rebase",
+            "rebase-apply": "a rebase",
+            "MERGE_HEAD": "a merge",
+            "CHERRY_PICK_HEAD": "a cherry-pick",
+            "REVERT_HEAD": "a revert",
+            "BISECT_LOG": "a bisection",
+        }
+        return next((what for name, what in marks.items() if (self.folder / name).exists()), "")
+
+    def has_remote(self) -> bool:
+        return bool(self.text("remote"))
+
+    def blob(self, commit: str, path: str) -> bytes | None:
+        """The bytes of a base path in `commit`, None where it is not there."""
+        try:
+            return self.run("cat-file", "blob", f"{commit}:{self.prefix}{path}")
+        except GitFailed:
+            return None
+
+    def files(self, commit: str, folder: str) -> list[str]:
+        """The base paths of all files below `folder` in `commit`."""
+        out = self.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", self.prefix + folder + "/")
+        cut = len(self.prefix)
+        return [os.fsdecode(name)[cut:] for name in out.split(b"\0") if name]
+
+    def dirty(self, *folders: str) -> list[str]:
+        """The base paths below `folders` that differ from HEAD or are new, git-ignored ones left out."""
+        out = self.run("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--", *folders)
+        cut = len(self.prefix)
+        return [os.fsdecode(entry[3:])[cut:] for entry in out.split(b"\0") if entry]
+
+    def run_hook(self, name: str, *args: str, index: Path, pass_fds: Sequence[int] = ()) -> None:
+        """Runs the user's own commit hook `name` against `index`, if there is one; raises Refused with its words where
+        it says no."""
+        env = {"GIT_INDEX_FILE": str(index), "KHMS_HOOKS_OFF": "1", "KHMS_IN_GIT_HOOK": "1"}
+        command = ["git", "-c", "core.fsmonitor=false", "hook", "run", "--ignore-missing", name]
+        if args:
+            command += ["--", *args]
+        status, out, err = self._execute(command, stdin=None, env=env, pass_fds=pass_fds, seconds=SECONDS)
+        if status:
+            said = (err + out).decode("utf-8", "replace").strip()
+            raise Refused(
+                f"your {name} hook refused the commit; nothing was changed",
+                where="\n".join(said.splitlines()[-12:]),
+                hint="mend what the hook names, then run the command again",
+            )
+
+
+def _bytes(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return str(value).encode("utf-8", "surrogateescape") if value else b""
+
+
+def _reason(err: bytes) -> str:
+    """git's last words, on one line."""
+    lines = [line for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    chosen = [line for line in lines if line.startswith(("fatal:", "error:"))] or lines
+    return chosen[0].removeprefix("fatal: ").removeprefix("error: ") if chosen else ""
+
+
+def initialise(folder: Path) -> Repo:
+    """Makes a git repository in `folder`."""
+    Repo(folder).run("init", "--quiet", config=())
+    return Repo(folder)

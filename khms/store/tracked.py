@@ -1,0 +1,124 @@
+"""The files of a base as git sees them: which there are, and the bytes of each in the work tree or the staging area."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from khms.store.files import TEMPORARY
+from khms.store.layout import Base
+from khms.store.repo import Repo
+
+LARGEST = 8 * 1024 * 1024  # bytes; a larger file is not read
+_LINK, _SUBMODULE = "120000", "160000"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file. `link` is where a symbolic link points; `problem` says why `data` is not there."""
+
+    path: str
+    data: bytes = b""
+    size: int = 0
+    link: str | None = None
+    problem: str = ""
+
+
+def listing(base: Base, repo: Repo | None) -> list[str]:
+    """The base paths of all files that git tracks or would add; without git, of all files outside hidden folders."""
+    if repo is None:
+        return sorted(_walk(base.root, ""))
+    out = repo.run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    paths = {os.fsdecode(name) for name in out.split(b"\0") if name}
+    return sorted(path for path in paths if not path.rpartition("/")[2].startswith(TEMPORARY))
+
+
+def _walk(folder: Path, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMPORARY):
+                continue
+            if not entry.is_dir(follow_symlinks=False):
+                yield prefix + entry.name
+            elif not entry.name.startswith("."):
+                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
+
+
+def entry(base: Base, path: str) -> Entry | None:
+    """A file of the work tree, None where there is none any more (or a folder stands there). Links are not followed."""
+    file = f"{base.root}/{path}"
+    try:
+        held = os.lstat(file)
+        if stat.S_ISLNK(held.st_mode):
+            return Entry(path, link=os.readlink(file))  # noqa: PTH115  no Path for each of many files
+        if not stat.S_ISREG(held.st_mode):
+            return None
+        if held.st_size > LARGEST:
+            return Entry(path, size=held.st_size, problem=f"it holds {held.st_size:,} bytes")
+        fd = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        try:
+            data = os.read(fd, held.st_size + 1)
+            while more := os.read(fd, 1 << 20):
+                data += more
+        finally:
+            os.close(fd)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return Entry(path, problem=error.strerror or str(error))
+    return Entry(path, data, len(data))
+
+
+def staged(repo: Repo, index: str = "") -> list[Entry]:
+    """The files that the next commit would add or change, as they are staged. `index` is the staging area to look at
+    where git names one of its own (in a hook, for `git commit -a` or `git commit FILE`), as an absolute path."""
+    out = repo.run(
+        "diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=d", "--no-ext-diff",
+        "--relative", "--ignore-submodules=all", env=_looking_at(index),
+    )  # fmt: skip
+    fields = [os.fsdecode(field) for field in out.split(b"\0") if field]
+    found = []
+    for row, path in zip(fields[::2], fields[1::2], strict=True):
+        _, mode, _, blob, _ = row.split(" ")
+        if mode != _SUBMODULE:
+            found.append((path, mode, blob))
+    bodies = _blobs(repo, [blob for _, _, blob in found])
+    return [
+        Entry(path, link=os.fsdecode(data)) if mode == _LINK else Entry(path, data, len(data))
+        for (path, mode, _), data in zip(found, bodies, strict=True)
+    ]
+
+
+def staged_names(repo: Repo, *folders: str, index: str = "") -> list[str]:
+    """The base paths of all files below `folders` as they are staged."""
+    out = repo.run("ls-files", "-z", "--cached", "--", *folders, env=_looking_at(index))
+    return [os.fsdecode(name) for name in out.split(b"\0") if name]
+
+
+def _looking_at(index: str) -> dict[str, str]:
+    return {"GIT_INDEX_FILE": index} if index else {}
+
+
+def names(base: Base, folders: Iterable[str]) -> list[str]:
+    """The base paths of all files below `folders` in the work tree, known to git or not."""
+    found: list[str] = []
+    for folder in folders:
+        if (base.root / folder).is_dir():
+            found += sorted(_walk(base.root / folder, folder + "/"))
+    return found
+
+
+def _blobs(repo: Repo, ids: list[str]) -> list[bytes]:
+    """The bytes of each blob, by one git process."""
+    if not ids:
+        return []
+    out = repo.run("cat-file", "--batch", stdin="".join(blob + "\n" for blob in ids).encode())
+    found = []
+    at = 0
+    for _ in ids:
+        line = out.index(b"\n", at)
+        size = int(out[at:line].split(b" ")[2])
+        found.append(out[line + 1 : line + 1 + size])
+        at = line + size + 2
+    return found

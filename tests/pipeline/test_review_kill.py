@@ -1,0 +1,123 @@
+"""SIGKILL after every writing primitive of approve, reject, defer and card status; then the same command again."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from khms.store.layout import Base
+
+UNIT = "2026-03-05-nightly"
+IDENTITY = ("-c", "user.name=Eve Foreign", "-c", "user.email=eve@example.org")
+
+
+def git(folder: Path, *args: str) -> str:
+    done = subprocess.run(["git", *IDENTITY, *args], cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
+
+
+def foreign_commit(folder: Path) -> None:
+    """Somebody else commits a file of theirs between the kill and the next command, if git lets them."""
+    (folder / "foreign.txt").write_text("theirs\n", encoding="utf-8")
+    git(folder, "add", "foreign.txt")
+    git(folder, "commit", "--quiet", "-m", "theirs")
+
+
+def assert_whole(folder: Path) -> None:
+    """What holds after every run: nothing dangling, nothing uncommitted but what the foreign commit could not take."""
+    assert "failed" not in git(folder, "fsck", "--strict")
+    left = git(folder, "status", "--porcelain").splitlines()
+    assert left in ([], ["A  foreign.txt"], ["?? foreign.txt"]), left
+    assert not (folder / ".git/index.lock").exists()
+    assert not (folder / ".git/khms/intent.json").exists()
+    assert not [path for path in folder.rglob(".khms-tmp-*") if ".khms" not in path.parts]
+
+
+@pytest.fixture
+def prepared(
+    base: Base, add_card: Callable[..., Path], add_candidate: Callable[..., Path], commit: Callable[..., str]
+) -> Base:
+    for number in (1, 2, 3):
+        add_card(base, f"K-0000{number}")
+    add_candidate(base, "C1")
+    add_candidate(
+        base,
+        "C2",
+        relation={"kind": "supersedes", "target": "K-00002", "because": "measured again"},
+        mark="M-0000000000c2",
+    )
+    add_candidate(base, "C3", relation={"kind": "contradicts", "target": "K-00003", "because": "the other way"})
+    commit(base)
+    return base
+
+
+def copy_of(base: Base) -> Callable[[Path], None]:
+    def prepare(folder: Path) -> None:
+        subprocess.run(["cp", "-a", f"{base.root}/.", str(folder)], check=True)
+
+    return prepare
+
+
+def cards(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for place in ("memory/know", "memory/archive/know"):
+        for path in (folder / place).glob("*.md"):
+            assert path.stem not in found, f"{path.stem} lies in two places"
+            found[path.stem] = f"{place}: {path.read_text(encoding='utf-8')}"
+    return found
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "memory/approvals").glob("*.json")]
+
+
+def test_approve(prepared: Base, kill: ModuleType) -> None:
+    def check(folder: Path) -> None:
+        assert_whole(folder)
+        held = cards(folder)
+        assert sorted(held) == [f"K-0000{n}" for n in range(1, 7)]
+        assert held["K-00002"].startswith("memory/archive/know") and "status: superseded" in held["K-00002"]
+        assert "K-00006" in held["K-00003"] and "challenged" in held["K-00003"]
+        (record,) = records(folder)
+        assert [card["label"] for card in record["cards"]] == ["C1", "C2", "C3"]  # type: ignore[attr-defined, index]
+        assert sum("Khms-Approved" in body for body in git(folder, "log", "--format=%B%x00").split("\0")) == 1
+
+    count = kill.kill_points(copy_of(prepared), ["approve", UNIT, "--all"], check, foreign_commit)
+    print(f"\napprove: {count} kill points")
+
+
+@pytest.mark.parametrize("verb", ["reject", "defer"])
+def test_reject_and_defer(prepared: Base, kill: ModuleType, verb: str) -> None:
+    place = {"reject": "dropped", "defer": "deferred"}[verb]
+
+    def check(folder: Path) -> None:
+        assert_whole(folder)
+        unit = folder / "memory/inbox" / UNIT
+        assert sorted(path.name for path in unit.glob("C*.md")) == ["C3.md"]
+        assert sorted(path.name for path in (unit / place).glob("C*.md")) == ["C1.md", "C2.md"]
+        lines = [
+            line
+            for path in (folder / "memory/receipts").glob("*.jsonl")
+            for line in path.read_text("utf-8").splitlines()
+        ]
+        assert sorted(json.loads(line)["label"] for line in lines) == ["C1", "C2"]
+
+    command = [verb, UNIT, "C1", "C2", "--why", "not measured"]
+    count = kill.kill_points(copy_of(prepared), command, check, foreign_commit)
+    print(f"\n{verb}: {count} kill points")
+
+
+def test_card_status(prepared: Base, kill: ModuleType) -> None:
+    def check(folder: Path) -> None:
+        assert_whole(folder)
+        held = cards(folder)
+        assert "status: refuted" in held["K-00001"] and "K-00002" in held["K-00001"]
+        (record,) = records(folder)
+        assert [t["field"] for t in record["transitions"]] == ["links.refuted_by", "status"]  # type: ignore[attr-defined, index]
+
+    command = ["card", "status", "K-00001", "refuted", "--by", "K-00002", "--why", "measured again"]
+    count = kill.kill_points(copy_of(prepared), command, check, foreign_commit)
+    print(f"\ncard status: {count} kill points")
