@@ -7,7 +7,7 @@ import sys
 def main() -> int:
     """Runs one command line and returns its exit code."""
     argv = sys.argv[1:]
-    if argv[:2] == ["hook", "run"]:
+    if argv[:2] == ["hook", "run"] and not {"-h", "--help"} & set(argv):
         from khms.hooks.run import command
 
         return command(argv[2:])

@@ -8,7 +8,7 @@
     git             git(base, "log", "--oneline") -> standard output, stripped
     run_khms        run_khms("lint", "--json", cwd=…, env={…}, input="…") -> CompletedProcess with text streams; the
                     installed command as a process; cwd is the `base` fixture's folder where that was made
-    shared          shared("cases/22-empty.md") -> Path beside the checkout; skips with a reason where it is not there
+    shared          shared("cases/22-empty.md") -> Path below ../shared; skips with a reason where that is not there
     kill            the module tests/kill.py: kill.kill_points(prepare, command, check, between), kill.runner(home)
 
 Every test runs with HOME, the user's configuration and khms's data in its own temporary folder, an identity for git,
@@ -51,6 +51,7 @@ def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KHMS_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("KHMS_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # no repository above counts
     return home
 
 
@@ -183,9 +184,10 @@ def run_khms(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"
 @pytest.fixture
 def shared() -> Callable[[str], Path]:
     def find(name: str) -> Path:
+        if not SHARED.is_dir():
+            pytest.skip(f"needs {SHARED}, which is not there")
         path = SHARED / name
-        if not path.exists():
-            pytest.skip(f"needs {path}, which is not there")
+        assert path.exists(), f"{path} is not there"
         return path
 
     return find

@@ -5,40 +5,78 @@ Lines keep their numbers, so that a match in the reading can be shown in the tex
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from khms.model.frame import invisible
 
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _MIXED = re.compile("[a-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff\u0400-\u052f][a-z]")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 _SIGNS = (("’", "'"), ("‘", "'"), ("“", '"'), ("”", '"'), ("„", '"'), ("«", '"'), ("»", '"'), ("—", "-"), ("–", "-"))
 # Letters of other alphabets that are read as Latin ones; only in words that hold Latin letters too.
 _LOOK_ALIKES = str.maketrans("аеорсухіѕјԁһкѵԝɡոαορνικτυεм", "aeopcyxisjdhkvwgnaopviktuem")
-# Of UTF-8: letters, digits and everything beyond ASCII are parts of words.
-_IN_WORDS = bytes(c if c > 127 or chr(c).isalnum() else 32 for c in range(256))
-_DIGITS_AS_LETTERS = bytes.maketrans(b"013457", b"oieast")
+_DIGITS = str.maketrans("013457", "oieast")
+_TELLING = frozenset(
+    b"ignore disregard forget bypass override approve previous instruction instructions prompt system rules".split()
+)
+_LETTERS = frozenset(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz")
+_APART = 8  # different letters that stand alone, from which on a text is looked at without its blanks
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,20000}={0,2}")
 
+# Over UTF-8, where deleting or mapping bytes is the cheapest look at a text that Python has: what belongs to a word
+# (ASCII letters and digits, everything beyond ASCII); all but the first bytes of Greek and Cyrillic; all but those of
+# Hebrew, Arabic, the Indian scripts and what follows them, signs (E2) excepted.
+_IN_WORDS = bytes(c if c > 127 or chr(c).isalnum() else 32 for c in range(256))
+_BESIDE_GREEK_CYRILLIC = bytes(c for c in range(256) if not 0xCD <= c <= 0xD4)
+_FAMILIAR = bytes(c for c in range(256) if not (0xD6 <= c <= 0xE1 or 0xE3 <= c <= 0xED))
+_DIGITS_AS_LETTERS = bytes.maketrans(b"013457", b"oieast")
+_SELECTORS = "\U000e0100".encode()[:2]  # variation selectors draw nothing and yet count as printable
 
-def reading(text: str) -> str:
-    """`text` in lower case, without accents, widths, entities, look-alike letters and characters that draw nothing."""
-    if "&#" in text or "&lt;" in text:
-        import html
 
-        text = html.unescape(text)
-    lower = text.lower()
-    if lower.isascii():
-        return lower
+class Reading:
+    """A text laid bare.
+
+    `words` are in UTF-8, cut at everything in ASCII that is no letter and no digit. `foreign` tells whether signs of
+    scripts that put no blanks between words, or prefix articles, occur; `unseen` whether characters that do not print.
+    """
+
+    __slots__ = ("foreign", "plain", "run", "unseen", "words")
+
+    def __init__(self, text: str) -> None:
+        lower = text.lower()
+        if "&" in lower and ("&#" in lower or "&lt;" in lower):
+            import html
+
+            lower = html.unescape(lower).lower()
+        self.unseen = "\x1b" in lower or "\x08" in lower
+        self.foreign = False
+        data = lower.encode("utf-8", "surrogatepass")
+        if not data.isascii():
+            self.unseen = self.unseen or not lower.replace("\n", "").isprintable() or _SELECTORS in data
+            lower = _bare(lower, self.unseen)
+            data = lower.encode("utf-8", "surrogatepass")
+            if data.translate(None, _BESIDE_GREEK_CYRILLIC) and _MIXED.search(lower):
+                lower = _WORD.sub(_latin, lower)
+                data = lower.encode("utf-8", "surrogatepass")
+            self.foreign = bool(data.translate(None, _FAMILIAR))
+        self.plain = lower
+        self.run = data.translate(_IN_WORDS).split()
+        self.words = frozenset(self.run)
+
+
+def stem(word: bytes) -> bytes:
+    """The first four letters of a word in UTF-8."""
+    return word[:4] if word.isascii() else word.decode("utf-8", "replace")[:4].encode()
+
+
+def _bare(lower: str, unseen: bool) -> str:
+    """`lower` without accents, widths, typographic quotation marks and, where `unseen`, what draws nothing."""
     for sign, plain in _SIGNS:
         lower = lower.replace(sign, plain)
-    if not lower.replace("\n", "").isprintable():
-        gone = {code: into for code, into in invisible().items() if code not in (9, 10, 13)}
-        lower = lower.translate(gone)
+    if unseen:
+        lower = lower.translate({code: into for code, into in invisible().items() if code not in (9, 10, 13)})
     if not unicodedata.is_normalized("NFKD", lower):
         lower = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", lower))).lower()
-    if _MIXED.search(lower):
-        lower = _WORD.sub(_latin, lower)
     return lower
 
 
@@ -47,17 +85,22 @@ def _latin(word: "re.Match[str]") -> str:
     return found.translate(_LOOK_ALIKES) if _MIXED.search(found) else found
 
 
-def words(plain: str) -> list[bytes]:
-    """The words of a reading, in UTF-8, cut at everything in ASCII that is no letter and no digit."""
-    return plain.encode("utf-8", "surrogatepass").translate(_IN_WORDS).split()
+def apart(reading: Reading) -> str:
+    """The words of a reading run together, where many are single letters (`i g n o r e`); else nothing."""
+    if len(reading.words & _LETTERS) < _APART:
+        return ""
+    return b"".join(reading.run).decode("utf-8", "replace")
 
 
-def compact(found: list[bytes]) -> bytes:
-    """The words run together, digits read as the letters they resemble: `1 g n 0 r e` is `ignore`."""
-    return b"".join(found).translate(_DIGITS_AS_LETTERS)
+def spelled(reading: Reading, words: Iterable[bytes]) -> Reading | None:
+    """The reading with digits as the letters they resemble, where that makes one of `words` telling (`1gn0re`)."""
+    for word in words:
+        if not word.isalpha() and word.translate(_DIGITS_AS_LETTERS) in _TELLING:
+            return Reading(reading.plain.translate(_DIGITS))
+    return None
 
 
-def decoded(text: str) -> Iterator[tuple[int, str]]:
+def decoded(text: str) -> Iterator[tuple[int, Reading]]:
     """(offset, reading) of each base64 run of `text` that holds a sentence."""
     import base64
     import binascii
@@ -69,4 +112,4 @@ def decoded(text: str) -> Iterator[tuple[int, str]]:
         except (binascii.Error, UnicodeDecodeError):
             continue
         if " " in plain and plain.replace("\n", " ").isprintable():
-            yield match.start(), reading(plain)
+            yield match.start(), Reading(plain)

@@ -4,18 +4,17 @@ One broken file is one finding and hides no other. A run over a few files (`path
 those and knows the rest of the base by its file names.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from khms.check.context import Context
 from khms.check.rulebook import BY_KIND, CONFLICT, DECIDED, OLDER, PROPOSAL, RULES, UNREADABLE
-from khms.check.subject import CANDIDATE, CARD, NOTE, SINGLE, Fault, Subject, kind_of, subjects
+from khms.check.subject import CANDIDATE, CARD, NOTE, PART, SINGLE, Fault, Subject, kind_of, subjects
 from khms.check.survey import survey
 from khms.model.card import Card
 from khms.model.finding import Finding
 from khms.store import tracked
-from khms.store.cards import Shelf
 from khms.store.layout import ARCHIVE, INBOX, KNOW, Base
 from khms.store.repo import Repo
 from khms.store.tracked import Entry
@@ -77,7 +76,9 @@ def lint(
     return Report(len(entries), tuple(sorted(findings, key=lambda f: (f.path, f.line, f.code))))
 
 
-def proposed(base: Base, config: Mapping[str, Any], changes: Mapping[str, bytes | None], shelf: Shelf) -> list[Finding]:
+def proposed(
+    base: Base, config: Mapping[str, Any], changes: Mapping[str, bytes | None], known: Container[str]
+) -> list[Finding]:
     """What is wrong with the new cards among `changes`, as if the change had been made and they were approved. What was
     wrong before with other cards is not told."""
     fresh = {path: data for path, data in changes.items() if data is not None and kind_of(path) == CARD}
@@ -90,7 +91,7 @@ def proposed(base: Base, config: Mapping[str, Any], changes: Mapping[str, bytes 
         return entry.data if entry is not None else None
 
     found = [subject for path, data in fresh.items() for subject in subjects(Entry(path, data, len(data)))]
-    found = [subject for subject in found if subject.name not in shelf.cards]
+    found = [subject for subject in found if subject.name not in known]
     assumed = frozenset(subject.name for subject in found)
     names = sorted({*kept, *fresh})
     context = survey(base, config, found, names, whole=False, read=read, assumed=assumed)
@@ -125,7 +126,7 @@ def _asked(subject: Subject, context: Context) -> frozenset[str] | None:
         return CONFLICT
     if subject.is_unreadable:
         return UNREADABLE
-    if subject.kind == CANDIDATE and (subject.unit, subject.name) in context.taken:
+    if subject.kind in (CANDIDATE, PART) and (subject.unit, subject.name) in context.taken:
         return DECIDED
     return None
 
@@ -134,7 +135,7 @@ def _severity(code: str, fault: Fault, subject: Subject, context: Context, adopt
     severity = fault.severity or RULES[code].severity
     if subject.kind == CARD and code in OLDER and not context.is_approved(subject.name):
         return "warning"
-    if subject.kind in (CANDIDATE, SINGLE) and code in PROPOSAL:
+    if subject.kind in (CANDIDATE, PART, SINGLE) and code in PROPOSAL:
         return "warning"
     if subject.kind == NOTE and code == "KH001":
         return "warning"

@@ -1,7 +1,8 @@
 """The patterns of schemas/screening.json: which of them may concern a text, and where they count.
 
-Trying them all would cost 2 ms a card. So each names probes, and one look at the beginnings of the text's words tells
-which patterns are worth a regular expression: for most cards none.
+Searching for all of them would cost 10 ms a kilobyte. So each expression names the words it can begin with and probes
+that must occur: one look at the set of a text's words leaves few or none, and those are tried only where such a word
+stands.
 """
 
 import json
@@ -11,109 +12,159 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from khms import resources
-from khms.check.disguise import reading, words
+from khms.check.disguise import Reading, stem
 
 Kind = Literal["secret", "injection", "exfiltration"]
-MOST = 5  # matches shown of one pattern in one text
+MOST = 5  # matches shown of one expression in one text
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Of which one must occur: whole words, first four letters of words (both in UTF-8), signs anywhere."""
+
+    words: frozenset[bytes]
+    stems: frozenset[bytes]
+    signs: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One entry of schemas/screening.json, its regular expressions compiled when first needed."""
+    """One expression of schemas/screening.json, with what its entry says of it."""
 
     id: str
     kind: Kind
     view: str
     mood: str
-    groups: tuple[tuple[frozenset[bytes], tuple[str, ...]], ...]
-    sources: tuple[str, ...]
     flags: str
+    starts: Probes | None
+    groups: tuple[Probes, ...]
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """All of them, with the way from the start of a word to those it may concern."""
+    """The whole table, with the way from a word, a stem or a sign to the patterns it may concern."""
 
     plain: tuple[Pattern, ...]
     hidden: tuple[Pattern, ...]
     compact: tuple[Pattern, ...]
+    words: frozenset[bytes]
+    stems: frozenset[bytes]
     by_word: Mapping[bytes, tuple[int, ...]]
-    loose: tuple[tuple[str, int], ...]
+    by_stem: Mapping[bytes, tuple[int, ...]]
+    by_foreign: tuple[tuple[str, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What matters of a reading's words: those of the table, their stems, and the long or oddly written ones."""
+
+    words: frozenset[bytes]
+    stems: set[bytes]
+    odd: list[bytes]
+
+
+LONG = 16  # letters and digits; shorter words hold neither a key nor a hidden sentence
 _loaded: list[Patterns] = []
-_compiled: dict[str, tuple["re.Pattern[str]", ...]] = {}
+_indifferent: set[bytes] = set()  # words seen before that are none of these
+_REMEMBERED = 100_000
+_compiled: dict[str, "re.Pattern[str]"] = {}
 
 
 def patterns() -> Patterns:
     """The table, read once."""
     if not _loaded:
-        rows = json.loads((resources.folder("schemas") / "screening.json").read_text(encoding="utf-8"))["patterns"]
-        made = [_pattern(row) for row in rows]
-        plain = tuple(pattern for pattern in made if pattern.view == "plain")
+        entries = json.loads((resources.folder("schemas") / "screening.json").read_text(encoding="utf-8"))["patterns"]
+        made = [_pattern(entry, row) for entry in entries for row in entry["expressions"]]
+        plain = tuple(row for row in made if row.view == "plain")
         by_word: dict[bytes, tuple[int, ...]] = {}
-        loose = []
+        by_stem: dict[bytes, tuple[int, ...]] = {}
+        foreign = []
         for number, pattern in enumerate(plain):
-            keys, signs = pattern.groups[0]
-            for key in keys:
-                by_word[key] = (*by_word.get(key, ()), number)
-            loose += [(sign, number) for sign in signs]
-        views = {view: tuple(pattern for pattern in made if pattern.view == view) for view in ("hidden", "compact")}
-        _loaded.append(Patterns(plain, views["hidden"], views["compact"], by_word, tuple(loose)))
+            first = pattern.groups[0]
+            for index, keys in ((by_word, first.words), (by_stem, first.stems)):
+                for key in keys:
+                    index[key] = (*index.get(key, ()), number)
+            foreign += [(sign, number) for sign in first.signs]
+        _loaded.append(
+            Patterns(
+                plain,
+                tuple(row for row in made if row.view == "hidden"),
+                tuple(row for row in made if row.view == "compact"),
+                frozenset(word for row in plain for group in row.groups for word in group.words),
+                frozenset(stem for row in plain for group in row.groups for stem in group.stems),
+                by_word,
+                by_stem,
+                tuple(foreign),
+            )
+        )
     return _loaded[0]
 
 
-def _pattern(row: Mapping[str, Any]) -> Pattern:
-    groups = []
-    for probes in row["probes"]:
-        plain = [reading(probe) for probe in probes]
-        signs = tuple(probe for probe in plain if probe[0] >= "\u0590")
-        keys = frozenset(_key(word) for probe in plain if probe[0] < "\u0590" for word in words(probe)[:1])
-        groups.append((keys, signs))
-    return Pattern(
-        row["id"],
-        row["kind"],
-        row["view"],
-        row.get("mood", ""),
-        tuple(groups),
-        tuple(row["regex"]),
-        row["flags"],
-    )
+def _pattern(entry: Mapping[str, Any], row: Mapping[str, Any]) -> Pattern:
+    starts = _probes(row["starts"]) if "starts" in row else None
+    named = [*row.get("probes", ()), *(["starts"] if starts else [])]
+    groups = [starts if starts and group == "starts" else _probes(group) for group in dict.fromkeys(named)]
+    groups.sort(key=lambda group: not (group.words or group.stems))  # signs last: a search for each is what costs
+    name, kind, view, flags = entry["id"], entry["kind"], entry["view"], entry["flags"]
+    return Pattern(name, kind, view, entry.get("mood", ""), flags, starts, tuple(groups), row["regex"])
 
 
-def _key(word: bytes) -> bytes:
-    """The start by which a word is known: four letters, of other alphabets four too (eight bytes)."""
-    return word[:4] if word.isascii() else word[:8]
+def _probes(group: str) -> Probes:
+    names = group.split("|")
+    signs = tuple(name for name in names if not name[0].isalnum() or name[0] >= "\u0590")
+    named = [name for name in names if name not in signs]
+    stems = frozenset(name[:-1].encode() for name in named if name.endswith("*"))
+    return Probes(frozenset(name.encode() for name in named if not name.endswith("*")), stems, signs)
 
 
-def concerned(table: Patterns, plain: str, unique: set[bytes]) -> Iterator[Pattern]:
-    """The patterns of which each group of probes occurs."""
-    keys = {word[:4] for word in unique}
-    exotic = not plain.isascii()
-    if exotic:
-        keys |= {word[:8] for word in unique}
-    numbers = {number for key in keys & table.by_word.keys() for number in table.by_word[key]}
-    if exotic and max(plain) >= "\u0590":
-        numbers |= {number for sign, number in table.loose if sign in plain}
+def sift(table: Patterns, reading: Reading) -> Sifted:
+    """The words of a reading that matter. Most words of a base come again and again: those are told at one stroke."""
+    rest = reading.words - _indifferent
+    words = rest & table.words
+    stems, odd = set(), []
+    for word in rest:
+        beginning = stem(word)
+        if beginning in table.stems:
+            stems.add(beginning)
+        if len(word) >= LONG or not (word.isalpha() or word.isdigit()):
+            odd.append(word)
+        elif beginning not in table.stems and word not in words and len(_indifferent) < _REMEMBERED:
+            _indifferent.add(word)
+    return Sifted(words, stems, odd)
+
+
+def concerned(table: Patterns, reading: Reading, sifted: Sifted) -> Iterator[Pattern]:
+    """The patterns that may match: each of their groups of probes occurs in the reading."""
+    words, stems = sifted.words, sifted.stems
+    numbers = {number for key in words & table.by_word.keys() for number in table.by_word[key]}
+    if stems:
+        numbers |= {number for key in stems & table.by_stem.keys() for number in table.by_stem[key]}
+    if reading.foreign:
+        numbers |= {number for sign, number in table.by_foreign if sign in reading.plain}
     for number in sorted(numbers):
         pattern = table.plain[number]
-        if all(
-            not keys.isdisjoint(group) or any(sign in plain for sign in signs) for group, signs in pattern.groups[1:]
-        ):
+        for group in pattern.groups:
+            if words.isdisjoint(group.words) and stems.isdisjoint(group.stems):
+                for sign in group.signs:
+                    if sign in reading.plain:
+                        break
+                else:
+                    break
+        else:
             yield pattern
 
 
-_GAP = r"(?:[\s*_~\"'`>,#-]{1,8})"
-_PIECE = re.compile(r"\\.|\(\?<[!=][^)]*\)|\[(?:\\.|[^\]\\])*\]|<\.\.(\d+)>| ", re.DOTALL)
+_GAP = '(?:,?[\\s*"`>#~]{1,6})'
+_PIECE = re.compile(r"\\.|\(\?<[!=](?:\[[^\]]*\]|[^)\[])*\)|\[(?:\\.|[^\]\\])*\]|<\.\.(\d+)>| ", re.DOTALL)
 
 
-def expressions(pattern: Pattern) -> tuple["re.Pattern[str]", ...]:
-    """The compiled regular expressions of `pattern`, compiled once."""
-    if pattern.id not in _compiled:
-        sources = [_PIECE.sub(_widen, source) if pattern.view == "plain" else source for source in pattern.sources]
-        flags = re.IGNORECASE if "i" in pattern.flags else re.NOFLAG
-        _compiled[pattern.id] = tuple(re.compile(source, flags) for source in sources)
-    return _compiled[pattern.id]
+def expression(pattern: Pattern) -> "re.Pattern[str]":
+    """The compiled expression of `pattern`, compiled when first asked for."""
+    if pattern.source not in _compiled:
+        source = _PIECE.sub(_widen, pattern.source) if pattern.view == "plain" else pattern.source
+        _compiled[pattern.source] = re.compile(source, re.IGNORECASE if "i" in pattern.flags else re.NOFLAG)
+    return _compiled[pattern.source]
 
 
 def _widen(piece: "re.Match[str]") -> str:
@@ -125,18 +176,35 @@ def _widen(piece: "re.Match[str]") -> str:
     return piece.group()
 
 
-def matches(pattern: Pattern, plain: str) -> Iterator[tuple[int, int]]:
-    """Where `pattern` counts in a reading: where it is neither described nor talked about."""
+def matches(pattern: Pattern, reading: Reading, sifted: Sifted) -> Iterator[tuple[int, int]]:
+    """Where `pattern` counts in `reading.plain`: where it is neither described nor talked about."""
     shown = 0
-    for expression in expressions(pattern):
-        for match in expression.finditer(plain):
-            start, end = match.span()
-            if _described(pattern.mood, plain, start) or _mentioned(plain, start, end):
-                continue
-            yield start, end
-            shown += 1
-            if shown == MOST:
-                return
+    for start, end in _found(pattern, reading, sifted):
+        if _described(pattern.mood, reading.plain, start) or _mentioned(reading.plain, start, end):
+            continue
+        yield start, end
+        shown += 1
+        if shown == MOST:
+            return
+
+
+def _found(pattern: Pattern, reading: Reading, sifted: Sifted) -> Iterator[tuple[int, int]]:
+    plain = reading.plain
+    if pattern.starts is None:
+        yield from (match.span() for match in expression(pattern).finditer(plain))
+        return
+    begins = sifted.words & pattern.starts.words
+    if not sifted.stems.isdisjoint(pattern.starts.stems):
+        begins |= {word for word in reading.words if stem(word) in pattern.starts.stems}
+    for begin in begins:
+        word = begin.decode("utf-8", "replace")
+        at = plain.find(word)
+        while at >= 0:
+            if not at or not plain[at - 1].isalnum():
+                match = expression(pattern).match(plain, at)
+                if match:
+                    yield match.span()
+            at = plain.find(word, at + 1)
 
 
 _SUBJECT = re.compile(

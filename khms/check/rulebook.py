@@ -12,6 +12,7 @@ from khms.check.subject import (
     DAY,
     NOTE,
     OTHER,
+    PART,
     RECEIPT,
     SETTINGS,
     SINGLE,
@@ -39,36 +40,38 @@ def _on(judge: Judge, *kinds: str) -> tuple[frozenset[str], Judge]:
 
 
 _DOCUMENTS = (APPROVAL, RECEIPT, UNIT, TAG_FILE, SETTINGS)
-_ALL = (CARD, CANDIDATE, WITHHELD, SINGLE, DAY, NOTE, OTHER, *_DOCUMENTS)
-_FILES = tuple(kind for kind in _ALL if kind != CANDIDATE)
+_ALL = (CARD, CANDIDATE, PART, WITHHELD, SINGLE, DAY, NOTE, OTHER, *_DOCUMENTS)
+_FILES = tuple(kind for kind in _ALL if kind != PART)
 
 RULES: dict[str, Rule] = {
     "KH001": Rule(
         "error",
         "the frontmatter is one YAML mapping that its schema accepts; other files parse and validate",
-        (_on(form.frontmatter, CARD, CANDIDATE, NOTE), _on(documents.readable, *_DOCUMENTS)),
+        (_on(form.frontmatter, CARD, CANDIDATE, PART, NOTE), _on(documents.readable, *_DOCUMENTS)),
     ),
     "KH002": Rule(
         "error",
         "the file name is the id; an id is unique and never used again",
-        (_on(form.name, CARD, CANDIDATE), _on(proof.record, APPROVAL)),
+        (_on(form.name, CARD, CANDIDATE, PART), _on(proof.record, APPROVAL)),
     ),
     "KH003": Rule(
         "error",
         "observations have evidence and a source that can be found",
-        (_on(grounds.evidence, CARD, CANDIDATE),),
+        (_on(grounds.evidence, CARD, CANDIDATE, PART),),
     ),
-    "KH004": Rule("error", "derived cards name what they follow from", (_on(grounds.derivation, CARD, CANDIDATE),)),
+    "KH004": Rule(
+        "error", "derived cards name what they follow from", (_on(grounds.derivation, CARD, CANDIDATE, PART),)
+    ),
     "KH005": Rule(
         "error",
         "every id in links and every [[K-…]] in a body exists",
-        (_on(references.targets, CARD, CANDIDATE),),
+        (_on(references.targets, CARD, CANDIDATE, PART),),
     ),
-    "KH006": Rule("error", "links lie under links:", (_on(form.stray_links, CARD, CANDIDATE),)),
+    "KH006": Rule("error", "links lie under links:", (_on(form.stray_links, CARD, CANDIDATE, PART),)),
     "KH007": Rule(
         "error",
         "a card says why it supersedes another; supersedes and derived_from do not go round",
-        (_on(graph.order, CARD, CANDIDATE),),
+        (_on(graph.order, CARD, CANDIDATE, PART),),
     ),
     "KH009": Rule("error", "the status is what the links say", (_on(graph.status, CARD),)),
     "KH010": Rule(
@@ -79,9 +82,9 @@ RULES: dict[str, Rule] = {
     "KH011": Rule(
         "warning",
         "tags are registered, by their own names",
-        (_on(vocabulary.registered, CARD, CANDIDATE), _on(vocabulary.registry, TAG_FILE)),
+        (_on(vocabulary.registered, CARD, CANDIDATE, PART), _on(vocabulary.registry, TAG_FILE)),
     ),
-    "KH013": Rule("error", "no secret stands in a tracked file", (_on(content.secrets, *_ALL),)),
+    "KH013": Rule("error", "no secret stands in a tracked file", (_on(content.secrets, *_FILES),)),
     "KH014": Rule("error", "no words that would steer an agent", (_on(content.injection, CARD, CANDIDATE, SINGLE),)),
     "KH015": Rule(
         "error",

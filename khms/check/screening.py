@@ -4,17 +4,30 @@ Screening is best effort: it withholds for a person to look at, and the review g
 stand behind it. A text *about* such attacks may quote them (see `patterns`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from khms.check.credentials import Secret, secrets
-from khms.check.disguise import compact, decoded, reading, words
-from khms.check.patterns import MOST, Kind, Pattern, Patterns, concerned, expressions, matches, patterns
+from khms.check.disguise import Reading, apart, decoded, spelled
+from khms.check.patterns import (
+    MOST,
+    Kind,
+    Pattern,
+    Patterns,
+    Sifted,
+    concerned,
+    expression,
+    matches,
+    patterns,
+    sift,
+)
 from khms.model.frame import neutralise
-from khms.model.redact import key_shapes
+from khms.model.redact import key_shapes, redact
 
 SNIPPET = 80
+
+Span = tuple[Pattern, int, int, str]  # a match, and the text or reading that its offsets count in
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,70 +44,53 @@ class Hit:
 def screen(text: str, *, config: Mapping[str, Any] | None = None) -> list[Hit]:
     """Every reason to withhold `text`, by line; an empty list lets it pass. Never raises, whatever the text."""
     table = patterns()
-    plain = reading(text)
-    found = words(plain)
-    unique = set(found)
-    longest = max(map(len, unique), default=0)
+    reading = Reading(text)
+    sifted = sift(table, reading)
+    longest = max(map(len, sifted.odd), default=0)
     keys = secrets(text, longest, config)
-    spans: list[tuple[Pattern, int, int, str]] = []
-    for pattern in concerned(table, plain, unique):
-        spans += [(pattern, start, end, plain) for start, end in matches(pattern, plain)]
-    spans += _unseen(table, text)
-    run = compact(found)
-    for pattern in table.compact:
-        spans += _run_together(pattern, run, plain)
+    spans = [(*span, reading.plain) for span in _read(table, reading, sifted)]
+    other = spelled(reading, sifted.odd)
+    if other is not None:
+        spans += [(*span, reading.plain) for span in _read(table, other, sift(table, other))]
+    if reading.unseen:
+        for pattern in table.hidden:
+            found = zip(expression(pattern).finditer(text), range(MOST), strict=False)
+            spans += [(pattern, *match.span(), text) for match, _ in found]
+    together = apart(reading)
+    if together:
+        spans += _run_together(table, together, reading)
     said = list(decoded(text)) if longest >= 24 else []
     if not (keys or spans or said):
         return []
     view = _View(text, keys)
-    hits = [
-        Hit("secret", name, view.line(text, start), view.secret(start, end, name), known)
-        for start, end, name, known in keys
-    ]
-    hits += [Hit(row.kind, row.id, view.line(read, at), view.snippet(read, at, end)) for row, at, end, read in spans]
+    hits = [Hit("secret", row[2], view.line(text, row[0]), view.secret(*row[:3]), row[3]) for row in keys]
+    hits += [Hit(row.kind, row.id, view.line(shown, at), view.snippet(shown, at, end)) for row, at, end, shown in spans]
     for at, sentence in said:
-        for pattern in concerned(table, sentence, set(words(sentence))):
-            for start, end in matches(pattern, sentence):
-                hits.append(Hit(pattern.kind, pattern.id, view.line(text, at), _cut("base64: " + sentence[start:end])))
+        for row, start, end in _read(table, sentence, sift(table, sentence)):
+            shown = _cut("base64: " + redact(sentence.plain[start:end]))
+            hits.append(Hit(row.kind, row.id, view.line(text, at), shown))
     return sorted(set(hits), key=lambda hit: (hit.line, hit.kind, hit.id, hit.snippet))
 
 
-def _unseen(table: Patterns, text: str) -> list[tuple[Pattern, int, int, str]]:
-    """Matches of the patterns of view `hidden`; they are tried only where some character does not print."""
-    if text.isascii() and "\x1b" not in text and "\x08" not in text:
-        return []
-    if text.replace("\n", "").isprintable() and b"\xf3\xa0" not in text.encode("utf-8", "surrogatepass"):
-        return []
-    return [
-        (pattern, *match.span(), text)
-        for pattern in table.hidden
-        for expression in expressions(pattern)
-        for match, _ in zip(expression.finditer(text), range(MOST), strict=False)
-    ]
+def _read(table: Patterns, reading: Reading, sifted: Sifted) -> Iterator[tuple[Pattern, int, int]]:
+    for pattern in concerned(table, reading, sifted):
+        for start, end in matches(pattern, reading, sifted):
+            yield pattern, start, end
 
 
-def _run_together(pattern: Pattern, run: bytes, plain: str) -> list[tuple[Pattern, int, int, str]]:
-    """Matches of a pattern of view `compact` whose words do not stand in the reading as words."""
-    keys, _ = pattern.groups[0]
-    if not any(key in run for key in keys):
-        return []
-    letters = run.decode("utf-8", "replace")
-    for expression in expressions(pattern):
-        match = expression.search(letters)
-        if match and any(part and part not in plain for part in match.groups()):
-            for at, line in _lines(plain):
-                if expression.search(compact(words(line)).decode("utf-8", "replace")):
-                    return [(pattern, at, at + len(line), plain)]
-            return [(pattern, 0, min(len(plain), SNIPPET), plain)]
-    return []
-
-
-def _lines(text: str) -> list[tuple[int, str]]:
-    at, found = 0, []
-    for line in text.split("\n"):
-        found.append((at, line))
-        at += len(line) + 1
-    return found
+def _run_together(table: Patterns, together: str, reading: Reading) -> list[Span]:
+    """Matches of the patterns of view `compact`, where their words do not stand in the reading as words."""
+    spans = []
+    for pattern in table.compact:
+        match = expression(pattern).search(together)
+        if match and not all(part in reading.plain for part in match.groups()):
+            at = 0
+            for line in reading.plain.split("\n"):
+                if expression(pattern).search(apart(Reading(line))):
+                    spans.append((pattern, at, at + len(line), reading.plain))
+                at += len(line) + 1
+            spans = spans or [(pattern, 0, 0, reading.plain)]
+    return spans
 
 
 class _View:

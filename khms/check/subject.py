@@ -18,8 +18,8 @@ from khms.store.tracked import Entry
 if TYPE_CHECKING:
     from khms.check.screening import Hit
 
-# What a file is to lint; each rule names the kinds that it looks at.
-CARD, CANDIDATE, WITHHELD, SINGLE, UNIT = "card", "candidate", "withheld", "single", "unit"
+# What a file is to lint; each rule names the kinds that it looks at. A part is one candidate of a single-file unit.
+CARD, CANDIDATE, WITHHELD, SINGLE, PART, UNIT = "card", "candidate", "withheld", "single", "part", "unit"
 APPROVAL, RECEIPT, DAY, TAG_FILE, SETTINGS = "approval", "receipts", "journal", "tags", "config"
 NOTE, OTHER = "note", "other"
 
@@ -88,8 +88,8 @@ class Subject:
 
     @cached_property
     def text(self) -> str:
-        """The file's text; bytes that are not UTF-8 read as U+FFFD."""
-        return self.entry.data.decode("utf-8", "replace").replace("\r\n", "\n")
+        """The file's text without a byte-order mark, lines ended by LF; bytes that are not UTF-8 read as U+FFFD."""
+        return self.entry.data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
     @cached_property
     def hits(self) -> Sequence["Hit"]:
@@ -128,7 +128,7 @@ class Subject:
 
     @property
     def is_unreadable(self) -> bool:
-        return self.error is not None or (self.kind in (CARD, CANDIDATE) and not self.page.meta)
+        return self.error is not None or (self.kind in (CARD, CANDIDATE, PART) and not self.page.meta)
 
     @property
     def is_own(self) -> bool:
@@ -168,11 +168,11 @@ def _single(entry: Entry, stem: str, unit: str) -> list[Subject]:
     held = inbox.single(entry.data, stem, entry.path)
     found = [Subject(entry.path, SINGLE, entry, stem, unit)]
     for error in held.broken:
-        found.append(Subject(entry.path, CANDIDATE, entry, "", unit, error=error))
+        found.append(Subject(entry.path, PART, entry, "", unit, error=error))
     for candidate in held.candidates:
         page = markdown.parse(candidate.text, entry.path)
         down = candidate.body_line - page.body_line
         lines = {key: line + down for key, line in page.lines.items()}
         whole = Page(dict(candidate.meta), candidate.body, lines, candidate.body_line)
-        found.append(Subject(entry.path, CANDIDATE, entry, candidate.label, unit, whole))
+        found.append(Subject(entry.path, PART, entry, candidate.label, unit, whole))
     return found

@@ -1,12 +1,13 @@
 """Gathers what the rules know of the base: which ids there are, what the approval records say, which labels stand
 where."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from khms.check.context import Context, Read, proofs
-from khms.check.subject import APPROVAL, CANDIDATE, CARD, WITHHELD, Subject, kind_of, subjects
+from khms.check.subject import APPROVAL, CANDIDATE, CARD, PART, SINGLE, WITHHELD, Subject, kind_of, subjects
 from khms.model.approval import Approval
 from khms.model.card import is_card_id
 from khms.model.tags import Registry
@@ -53,6 +54,7 @@ def _reader(base: Base) -> Read:
 
 
 Labels = Mapping[str, frozenset[str]]
+_LABEL = re.compile(r"^(?:#{1,6}\s+|id:\s*)(C[0-9]+)\b", re.MULTILINE)
 
 
 def _places(found: Sequence[Subject], names: Sequence[str]) -> tuple[dict[str, list[str]], Labels, Labels]:
@@ -73,6 +75,8 @@ def _places(found: Sequence[Subject], names: Sequence[str]) -> tuple[dict[str, l
     for subject in found:
         if subject.kind == CANDIDATE:
             labels[subject.unit].add(subject.name)
+        elif subject.kind == SINGLE:  # one that cannot be read is there too
+            labels[subject.unit].update(_LABEL.findall(subject.text))
         held = subject.meta.get("id") if subject.kind == CARD else None
         if isinstance(held, str) and is_card_id(held) and subject.path not in files[held]:
             files[held].append(subject.path)
@@ -90,7 +94,7 @@ def _records(base: Base, found: Sequence[Subject], whole: bool) -> Iterator[tupl
         ids = {s.name for s in found if s.kind == CARD}
         ids |= {card.id for s in held.values() if s.record for card in s.record.cards}
         words = [f'"{card_id}"'.encode() for card_id in ids]
-        words += [unit.encode() for unit in {s.unit for s in found if s.kind == CANDIDATE}]
+        words += [unit.encode() for unit in {s.unit for s in found if s.kind in (CANDIDATE, PART)}]
         for path in tracked.names(base, (APPROVALS,)) if words else ():
             entry = None if path in held else tracked.entry(base, path)
             if entry is not None and any(word in entry.data for word in words):

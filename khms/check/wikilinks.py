@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_LINK = re.compile(r"\[\[([^\[\]\n]*?)(?:\\?\|([^\n]*?))?\]\]")
-_HARD = re.compile(r"```|~~~|\\[\\`\[\]]|<|^(?: {4}| {0,3}\t)[^\n]*\[\[|&\w+;|&#|\[\[[^\]\n]*$", re.MULTILINE)
+_LINK = re.compile(r"\[\[([^\[\]\n]*?)(?:\\?\|([^\[\n]*?))?\]\]")
+_HARD = re.compile(r"```|~~~|\\[\\`\[\]]|<|^[ \t>*+\-\d.)]{0,60}(?: {4}|\t)[^\n]*\[\[", re.MULTILINE)
 _SPAN = re.compile(r"(?<!`)`(?!`)[^`\n]*`(?!`)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -72,20 +72,21 @@ def _quick(body: str) -> list[Wikilink] | None:
             if "`" in line:
                 return None
         if "[[" in line:
-            found += [Wikilink(target, number) for target in _targets(line)]
+            found += [Wikilink(_target(link), number) for link in _LINK.finditer(line)]
     return found
 
 
-def _targets(text: str) -> Iterator[str]:
-    for found in _LINK.finditer(text):
-        yield found[1].partition("#")[0].strip()
+def _target(found: re.Match[str]) -> str:
+    return found[1].partition("#")[0].strip()
 
 
 @cache
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable("table").disable("text_join")
+    # Without links, so that brackets stay text; without tables, whose cells then read as running text, where `|` and
+    # `\\|` both part a target from its alias.
+    return MarkdownIt("commonmark").disable(["text_join", "link", "image", "reference"])
 
 
 def _parsed(body: str) -> Iterator[Wikilink]:
@@ -110,8 +111,10 @@ def _inline(token: Any) -> str:
 
 
 def _placed(text: str, lines: list[str], start: int, end: int) -> Iterator[Wikilink]:
-    """The links in `text`, each on the first line of the block, from the last link on, that holds its target."""
-    at = start
-    for target in _targets(text):
-        at = next((i for i in range(at, end) if "[[" in lines[i] and target in lines[i]), at)
-        yield Wikilink(target, at + 1)
+    """The links in `text`, a block of the lines from `start` on. A code span may hide a line's end, so each link stands
+    on the first line, from the one counted on, that holds its target."""
+    for found in _LINK.finditer(text):
+        target = _target(found)
+        at = start + text.count("\n", 0, found.start())
+        line = next((i for i in range(at, end) if "[[" in lines[i] and target in lines[i]), min(at, end - 1))
+        yield Wikilink(target, line + 1)

@@ -70,6 +70,7 @@ def new(
                 "path": made.path,
                 "commit": made.commit,
                 "nearest": [{"id": i, "title": t} for i, t in made.nearest],
+                "checks": {name: outcome.state for name, outcome in made.checks.items()},
                 "approve": made.approve,
             }
         )
@@ -77,6 +78,9 @@ def new(
     if made.recovered:
         session.note(made.recovered)
     session.say(f"{made.path}  (commit {made.commit[:12]})")
+    for name, outcome in made.checks.items():
+        if outcome.message:
+            session.say(clean(f"{name}: {outcome.state}, {outcome.message}"))
     for card_id, near in made.nearest:
         session.say(clean(f"near: {card_id} {near}"))
     if made.nearest:

@@ -55,7 +55,7 @@ def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool
             paths=chosen,
             staged=staged,
             index=index,
-            generated=_generated(session, repo, config),
+            generated=None if staged or chosen else _generated(session, repo, config),
             progress=progress,
         )
     if as_json:

@@ -118,7 +118,14 @@ def inbox_show(session: Session, unit: str | None, labels: tuple[str, ...], as_j
         _show_candidate(session, candidate, done.get(candidate.label))
     if waiting:
         session.say()
-        session.say(f"next: khms approve {held.name} {waiting[0].label}   (or --all; reject, defer)")
+        session.say(f"next: {_next(held, waiting[0])}   (or --all; khms reject, khms defer)")
+
+
+def _next(unit: Unit, candidate: Candidate) -> str:
+    """The command that lets this candidate in; a relation that nobody judged is the reviewer's to say."""
+    label = candidate.label
+    judged = unit.single or candidate.relation.kind != "unjudged"
+    return f"khms approve {unit.name} {label}" + ("" if judged else f" --relation {label}=new")
 
 
 def _candidate_json(candidate: Candidate, done: dict[str, str]) -> dict[str, Any]:
@@ -136,7 +143,8 @@ def _candidate_json(candidate: Candidate, done: dict[str, str]) -> dict[str, Any
 def _show_candidate(session: Session, candidate: Candidate, card_id: str | None) -> None:
     flags = f"  [{', '.join(candidate.flags)}]" if candidate.flags else ""
     became = f"  = {card_id}" if card_id else ""
-    title = click.style(f"{candidate.label}  {clean(candidate.title) or '(no title)'}", bold=session.colour)
+    title = f"{candidate.label}  {clean(candidate.title) or '(no title)'}"
+    title = click.style(title, bold=True) if session.colour else title
     session.say(f"{title}{clean(flags)}{became}")
     facts = [as_text(candidate.meta.get(key)) for key in ("type", "level", "scope", "evidence", "date")]
     session.say(f"  {clean(' · '.join(fact for fact in facts if fact))}   {candidate.path}:{candidate.body_line}")

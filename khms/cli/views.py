@@ -35,8 +35,9 @@ def views(ctx: click.Context, as_json: bool) -> None:
         shelf = cards.shelf(base)
         wanted = pages.wanted(base, shelf.cards)
         changed = pages.changed(base, wanted)
-        for path, data in changed.items():
+        for path in changed:
             files.inside(base.root, base.path(path))
+        for path, data in changed.items():
             if data is None:
                 files.unlink(base.path(path))
             else:

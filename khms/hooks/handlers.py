@@ -42,7 +42,7 @@ _CORRECTED = {"supersedes": "superseded by", "contradicts": "contradicted by", "
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is said, or why nothing. `reason` is one word; `score` is the best hit's; `note` is for a person."""
+    """What is said, or why nothing: `reason` is one word. `score` is the best hit's, `found` all that was weighed."""
 
     text: str | None
     reason: str = ""
@@ -50,7 +50,6 @@ class Decision:
     score: float = 0.0
     query: str = ""
     found: tuple[Pointer, ...] = ()
-    note: str = ""
 
 
 def session_start(place: Place, event: Event, session: Memory) -> Decision:
@@ -60,13 +59,13 @@ def session_start(place: Place, event: Event, session: Memory) -> Decision:
     if place.passed_over is not None:
         lines.append(
             f"The memory base at {_cut(str(place.passed_over.root), HEAD_CHARS)} is not used: {place.why}. "
-            "Its owner can let hooks use it: khms trust"
+            "That is for the person at the keyboard to settle, with khms trust"
         )
     if place.base is not None:
         lines += _reminders(place.base, place.config)
     if not lines:
         return Decision(None, "nothing-waits" if place.base else "no-base")
-    return Decision(framed(_shown(place.base or place.passed_over), lines), note="; ".join(lines))
+    return Decision(framed(_shown(place.base or place.passed_over), lines))
 
 
 def _reminders(base: Base, config: Config) -> list[str]:

@@ -32,6 +32,7 @@ def main(host: str, raw: bytes) -> int:
         _print(answer)
         _log({**record, "ms": round((time.monotonic() - started) * 1000, 1)})
         if event is not None and event.moment == "session-start" and _base is not None:
+            record = {"host": host, "moment": "upkeep"}
             from khms.hooks import upkeep
 
             upkeep.at_start(_base)
@@ -57,12 +58,8 @@ def command(argv: "Sequence[str]") -> int:
     """`khms hook run --host HOST`: what the host's own settings run, typed by hand. Says how it is used only to a
     person at a terminal; a host that gets its options wrong must not be disturbed."""
     host = _host(argv)
-    if host in ("-h", "--help"):
-        from khms.cli import run
-
-        return run(["hook", "run", "--help"])
     if not host:
-        if sys.stdin.isatty() and sys.stderr.isatty():
+        if sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty():
             print(f"{USAGE}\n  khms hook run --help says more", file=sys.stderr)
             return 2
         _log({"host": "", "decision": "silent", "reason": "usage"})
@@ -75,7 +72,7 @@ def command(argv: "Sequence[str]") -> int:
         client = folder("hooks") / "client.py"
         sys.argv = [str(client), host, str(Path(__file__).parents[2])]
         program = compile(client.read_bytes(), str(client), "exec")
-    except (OSError, SyntaxError) as error:
+    except Exception as error:
         _log({"host": host, "decision": "silent", "reason": "error", "error": _told(error)})
         return 0
     exec(program, {"__name__": "__main__"})  # ends the process
@@ -83,10 +80,8 @@ def command(argv: "Sequence[str]") -> int:
 
 
 def _host(argv: "Sequence[str]") -> str:
-    """The host that the options name, `--help`, or nothing where they name none or more than that."""
+    """The host that the options name, or nothing where they name none or say more than that."""
     words = list(argv)
-    if any(word in ("-h", "--help") for word in words):
-        return "--help"
     if len(words) == 2 and words[0] == "--host":
         return "" if words[1].startswith("-") else words[1]
     if len(words) == 1 and words[0].startswith("--host="):
@@ -179,7 +174,7 @@ def _logged(decision: "Decision", answer: str) -> dict[str, object]:
 
 
 def _print(answer: str) -> None:
-    data = answer.encode("utf-8", "replace")
+    data = f"{answer}\n".encode("utf-8", "replace") if answer else b""
     while data:
         data = data[os.write(1, data) :]
 

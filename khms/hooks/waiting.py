@@ -49,8 +49,8 @@ def overdue(base: Base, hours: float, name: str = "nightly") -> float:
     """Hours since the job last succeeded where that is more than `hours`, else 0. One that never ran is not overdue."""
     try:
         state: Any = json.loads((base.state / f"{name}.json").read_bytes())
-        last = _seconds(str(state.get("succeeded") or (state["at"] if state.get("ok") else "")))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        last = _seconds(state["success"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0.0
     since = (time.time() - last) / 3600
     return since if since > hours else 0.0

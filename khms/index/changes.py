@@ -19,8 +19,8 @@ from khms.store.repo import GitFailed, Repo
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """`paths` says of each path to look at whether a file is there that git does not ignore. `loose` are those whose
-    content no commit vouches for. `commit` is HEAD's, empty before the first, None outside git."""
+    """`paths` says of each path to look at whether a file is there that git does not ignore. `loose` are those that no
+    commit vouches for, missing ones among them. `commit` is HEAD's, empty before the first, None outside git."""
 
     commit: str | None
     paths: dict[str, bool]
@@ -60,7 +60,7 @@ def changes(base: Base, rules: Rules, known: Manifest | None) -> Changes:
         prefix = _prefix(base.root, git.top)
         watched = _status(Repo(base.root), prefix, sources.folders(rules))
         commit = watched.commit
-        loose.update(path for path, there in watched.dirty.items() if there)
+        loose.update(watched.dirty)
         paths.update(_since(Repo(base.root), prefix, rules, known, inside, watched))
     for folder in sources.outside(rules):
         paths.update(dict.fromkeys((path for path in seen if path.startswith(folder + "/")), False))

@@ -28,10 +28,12 @@ TITLE_BOOST = 1.5
 TIE = 0.3
 WORD_BOOST = 0.5
 COVERAGE_POWER = 0.5
-# What a score is a share of: the question's rarity, but at least that of so many rarest terms, since a few everyday
-# words prove nothing where long notes hold them all. Pointers at a threshold of 0.5 for 60 prompts about engineering
-# cards and 80 about other work, in bases of 6, 60, 260 and 3,000 documents: 95-100 % of the right ones shown, 89-100 %
-# of what is shown right, 91-100 % of the other prompts silent; without the floor 95-98, 64-90 and 60-93 %. The 197
+# What a score is a share of: the question's rarity, but at least that of so many of the rarest terms. A few everyday
+# words prove nothing where long notes hold them all, and the more documents there are, the more a chance match must be
+# outweighed: the rarest term's weight grows just so, with the logarithm of the base. Pointers at a threshold of 0.5 for
+# 60 prompts about engineering cards and 80 about other work (written for this, and the 3 chosen on them), in bases of
+# 6, 60, 260, 3,000 and 10,060 documents: 95-100 % of the right ones shown, 89-100 % of what is shown right, 91-100 % of
+# the other prompts silent; without the floor, at 60 and 260, 95-98, 64-90 and 60-93 %. Not used for the choice: 197
 # descriptions of notes against 140 other prompts: 94, 92, 94 %; without 94, 79, 71 %.
 LEAST_TERMS = 3
 PRIOR = (
@@ -39,6 +41,7 @@ PRIOR = (
 )
 MOST_TERMS = 64  # the rarest of a longer question
 LONGEST_PHRASE = 64  # words of a question that is looked for as it stands
+LAST_DAY = 99991231
 _LIFT = 4096.0  # puts exact matches into the first pass's best, whatever BM25 says
 # Exact matches: the question names the id, stands there word for word, names a rare identifier.
 BY_ID, BY_WORDS, BY_NAME = 4, 2, 1
@@ -116,7 +119,11 @@ class Reader:
         return self._all(fields.REF, fields.reference(rel, target))
 
     def holds(self, path: str) -> bool:
-        """Whether a document of this file is in the index."""
+        """Whether a document of this file is in the index; none is of a file whose name is not UTF-8."""
+        try:
+            path.encode("utf-8")
+        except UnicodeEncodeError:
+            return False
         return bool(self._all(fields.PATH, path, 1))
 
     def everything(self) -> tuple[Document, ...]:
@@ -171,7 +178,7 @@ class Reader:
         for name, values in by_name.items():
             if name in ("after", "before"):
                 for number in filter(None, (fields.day(value) for value in values)):
-                    low, high = (number, None) if name == "after" else (None, number)
+                    low, high = (number, LAST_DAY) if name == "after" else (0, number)
                     limits.append(Q.range_query(self.schema, fields.DAY, FieldType.Unsigned, low, high, True, False))
             elif name == "tag":
                 limits += [self.term("tag", fold(value)) for value in values]

@@ -26,7 +26,7 @@ from khms.index.sources import Place, Rules
 from khms.index.writer import BIG_HEAP, HEAP, Writer, writing
 from khms.model.document import Document
 from khms.model.finding import Finding
-from khms.store import files
+from khms.store import files, local
 from khms.store.layout import Base
 from khms.store.lock import hold
 
@@ -64,6 +64,7 @@ def refresh(
     `wait` seconds, Unavailable where the index cannot be written or git fails."""
     begun = time.perf_counter()
     rules = sources.rules(base, config if config is not None else load(base.root))
+    local.make(base)
     with hold(base.locks / LOCK, "index", wait=wait):
         known, reason = _usable(base, rules)
         if rebuild and reason is None and known is not None:
@@ -187,11 +188,10 @@ class _Refresh:
             return None
         data = content(self.base.root, self.rules, path) if before != NOTHING else None
         digest = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else ""
-        if before != NOTHING:
-            self.folders.update(_parents(path))
-            # No commit vouches for a loose file, nor for one that may have been written after git looked.
-            if loose or before[1] >= self.started - RACY_NS:
-                self.seen[path] = (before if mark(self.base.root / path) == before else NOTHING, digest)
+        self.folders.update(_parents(path) if before != NOTHING else ())
+        # No commit vouches for a loose file, nor for one that may have been written after git looked.
+        if loose or before[1] >= self.started - RACY_NS:
+            self.seen[path] = (before if mark(self.base.root / path) == before else NOTHING, digest)
         if old and digest and old[1] == digest:
             return None
         self.skipped.pop(path, None)
@@ -233,9 +233,9 @@ class _Refresh:
 
 
 def _parents(path: str) -> list[str]:
-    """The folders above `path`, the base itself last."""
+    """The folders above `path`, up to the base."""
     parts = path.split("/")[:-1]
-    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
+    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
 def _put(writer: Writer, path: str, held: tuple[Document, ...], before: bool) -> None:

@@ -21,7 +21,7 @@ LONGEST = 200  # characters of one term; a longer one is cut, in the index and i
 JOINERS = "_-./\\:@"
 _LEVELS = (":@", "/\\", ".", "-", "_")  # how a joined name comes apart, outermost first
 _EDGES = "\"'`()[]{}<>,;:!?*|=$^~%&."
-_REMEMBERED = 200_000  # pieces kept analysed: about 60 MB at the most
+_REMEMBERED = 100_000  # pieces kept analysed: some 30 MB at the most
 
 # Letters that Unicode does not decompose, and Russian yo, which is written e more often than not.
 _PLAIN = {
@@ -252,7 +252,7 @@ class _Reading:
         if not whole:
             return
         self.words.append(whole)
-        if run[1:] != whole[1:]:  # a capital inside the word, most likely
+        if run[1:] != whole[1:] and any(c.islower() for c in run):
             humps = _humps(run)
             if len(humps) > 1:
                 self.parts.extend([part for hump in humps if (part := fold(hump)[:LONGEST])])

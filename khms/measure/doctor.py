@@ -122,7 +122,8 @@ def _repository(patient: Patient) -> Iterator[Result]:
     if repo.text("rev-parse", "--is-shallow-repository") == "true":
         yield Result("repository", NOTE, "the history is cut short here", str(repo.root), "git fetch --unshallow")
     if repo.head() is not None:
-        for path in repo.dirty("memory/know", "memory/archive/know"):
+        changed = repo.dirty("memory/know", "memory/archive/know")
+        for path in (path for path in changed if files.TEMPORARY not in path):
             yield Result("repository", BAD, "a card differs from what was committed", path, f"git diff -- {path}")
     yield Result("repository", OK, f"{repo.top} on {branch or 'no branch'}")
 
@@ -300,9 +301,9 @@ CHECKS: dict[str, Check] = {
     "git": _git,
     "identity": _identity,
     "settings": _settings,
-    "repository": _repository,
     "interrupted": _interrupted,
     "leftovers": _leftovers,
+    "repository": _repository,
     "files": _readable,
     "index": _index,
     "generated": _generated,

@@ -183,7 +183,7 @@ def last_success(base: Base, job: str) -> str | None:
     """When `job` last ended well, ISO 8601; None where it never did or its note cannot be read."""
     try:
         value = json.loads((base.state / f"{job}.json").read_bytes())
-        stamp = str(value.get("succeeded") or (value["at"] if value.get("ok") else ""))
+        stamp = str(value["success"])
         datetime.datetime.fromisoformat(stamp)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

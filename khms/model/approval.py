@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from khms.errors import Refused
@@ -40,11 +41,33 @@ def card_sha256(data: bytes) -> str:
     A key's lines run from its own to the next line that is not deeper than it.
     """
     data = plain_bytes(data)
+    quick = _quick(data)
+    if quick is not None:
+        return hashlib.sha256(quick).hexdigest()
     head, rest = _frontmatter(data)
     if _is_flow(head):
         return hashlib.sha256(data).hexdigest()
     kept = _without(head)
     return hashlib.sha256(b"".join(kept) + rest).hexdigest()
+
+
+@cache
+def _usual() -> Any:
+    """Frontmatter as most cards have it: one line a key, and `links` with one line a relation."""
+    import re
+
+    key = rb"[a-z_]+:[^\n]*\n"
+    return re.compile(rb"(---\n(?:%b)*?)status:[^\n]*\n((?:%b)*?)links:\n((?:  %b)+)((?:%b)*---\n)" % ((key,) * 4))
+
+
+def _quick(data: bytes) -> bytes | None:
+    """What is hashed of a card with usual frontmatter, at a quarter of the cost of reading its lines; None else."""
+    found = None if b"\r" in data else _usual().match(data)
+    if found is None or found[0].count(b"\nstatus:") > 1 or found[0].count(b"\nlinks:") > 1:
+        return None
+    before, between, links, after = found.groups()
+    kept = [line for line in links.splitlines(True) if not line.startswith((b"  contradicts:", b"  refuted_by:"))]
+    return b"".join([before, between, b"links:\n" if kept else b"", *kept, after, data[found.end() :]])
 
 
 def _frontmatter(data: bytes) -> tuple[list[bytes], bytes]:

@@ -116,14 +116,27 @@ def links_of(value: object) -> Links:
     return Links(**{name: as_list(value.get(name)) for name in RELATIONS})
 
 
+def _label(line: str) -> tuple[str, str]:
+    """(label, text) of a line such as `FIX: tighten it`; both empty where it has no label."""
+    label, sep, rest = line.partition(":")
+    is_label = bool(sep) and label.isascii() and label.replace("-", "").isupper() and label.replace("-", "").isalpha()
+    return (label, rest.strip()) if is_label else ("", "")
+
+
 def first_label(body: str) -> str:
-    """The text of the body's first label or line: what stands for a title where a card has none."""
+    """The text of the body's first label or line: what stands for a title where a card has none. A SUPERSEDES line,
+    which may run over several lines, says what the card replaces and not what it is about."""
+    passing_over = False
     for line in body.splitlines():
         text = line.strip()
-        if not text:
+        label, said = _label(text)
+        if text.startswith("SUPERSEDES "):
+            passing_over = True
+        elif not text or label:
+            passing_over = False
+        if not text or passing_over or (label and not said) or text.startswith("```"):
             continue
-        label, sep, rest = text.partition(":")
-        return rest.strip() if sep and rest.strip() and label.isupper() else text.lstrip("# ")
+        return said or text.lstrip("# ")
     return ""
 
 

@@ -56,12 +56,11 @@ _PREFIXED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("tailscale-key", ("tskey-",), _START + r"tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,80}"),
     ("age-key", ("AGE-SECRET-KEY-",), r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
     ("mailchimp-key", ("-us",), r"(?<![0-9A-Za-z])[0-9a-f]{32}-us\d{1,2}" + _END),
-    (
-        "private-key",
-        ("PRIVATE KEY",),
-        rf"-----BEGIN {_PEM}(?![`'\"”’»])"
-        rf"(?P<v>(?:(?!-----)[\s\S]){{0,20000}}-----END {_PEM}|(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{{16,}})*)",
-    ),
+)
+_SHORTEST = 15  # characters of the shortest of these
+_KEY_BLOCK = (
+    rf"-----BEGIN {_PEM}(?![`'\"”’»])"
+    rf"(?P<v>(?:(?!-----)[\s\S]){{0,20000}}-----END {_PEM}|(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{{16,}})*)"
 )
 
 _URL = (
@@ -69,30 +68,32 @@ _URL = (
     r"(?P<v>[^\s@/\"'<>`]{1,200}(?:@[^\s@/\"'<>`]{1,100}){0,2}(?=@)|[^\s@\"'<>`]{1,200}(?=@))"
 )
 
-# These need a look at the value too; their probes are in lower case.
-_CONTEXTUAL: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("jwt", ("eyj",), _START + r"(?P<v>eyJ[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,1000})"),
-    ("url-password", ("://",), _URL),
-    ("bearer", ("bearer", "basic"), r"(?:[Bb]earer|[Aa]uthorization:\s?Basic)\s{1,3}(?P<v>[\w.~+/=-]{16,500})"),
-    ("basic-auth", ("curl",), r"curl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:(?P<v>[^\s'\"]{3,100})"),
-)
+_JWT = _START + r"(?P<v>eyJ[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,1000})"
+_BEARER = r"(?:[Bb]earer|[Aa]uthorization:\s?Basic)\s{1,3}(?P<v>[\w.~+/=-]{16,500})"
+_CURL = r"curl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?['\"]?[^\s:'\"]{1,64}:(?P<v>[^\s'\"]{3,100})"
 
 _PASSWORDS = (
     "password", "passwd", "passphrase", "passcode", "pwd", "passwort", "kennwort", "contraseña", "contrasena", "senha",
     "mot de passe", "пароль", "密码", "密碼", "口令", "パスワード", "비밀번호",
 )  # fmt: skip
-_KEYS = ("secret", "token", "key", "credential")
-_KEY = (
-    "secret|token|api[_ -]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key|account[_-]?key|"
-    "signing[_-]?key|encryption[_-]?key|credentials?"
+_KEYS = ("secret", "token", "credential", "credentials") + tuple(  # noqa: RUF005
+    f"{word}{gap}key"
+    for word in ("api", "access", "secret", "private", "auth", "account", "signing", "encryption")
+    for gap in ("", "_", "-", " ")
 )
-# Searched in the lower-cased text: without IGNORECASE `re` skips ahead by first letters.
-_NAME = (
-    rf"(?:(?P<password>{'|'.join(_PASSWORDS)})|{_KEY})"
-    r"(?:[\"'`*]{0,3}\s{0,3}(?P<assigned>=>|:=|={1,2}|[:：])|(?P<said>\s{1,3}(?:is|was|ist|lautet|es|est|é|è)[:=]?)(?=\s)"
-    r"|(?= ))\s{0,3}"
+_PARTS = ("key", "token", "secret", "pass", "pwd", "credential", "kennwort", "contrasena", "senha")
+_SIGN = r"[=:：]"
+_VALUE = (
+    r"[=>]{0,2}\s{0,3}(?:([\"'`])(?P<quoted>[^\"'`\n]{4,200})\1|"
+    r"(?P<bare>[^\s\"'`,;<>=(){}\[\]][^\s\"'`,;<>(){}\[\]]{3,199}))"
 )
-_VALUE = r"([\"'`])(?P<quoted>[^\"'`\n]{4,200})\1|(?P<bare>[^\s\"'`,;<>(){}\[\]]{4,200})"
+_OPTION = (
+    r"--(?:[a-z]{1,20}-){0,2}(?:(?P<password>password|passwd|passphrase)|token|secret|(?:api|access|secret)-key)(?= )"
+)
+_SAID = (
+    r"(?:password|passwd|passphrase|passwort|mot de passe|contraseña|senha|пароль)\s{1,3}"
+    r"(?:is|was|ist|lautet|es|est|é)(?=\s)"
+)
 
 _NOT_SAID = {
     "empty", "example", "false", "hidden", "key", "none", "null", "optional", "prompt", "required", "str", "string",
@@ -157,51 +158,76 @@ def _pattern(source: str) -> Any:
 
 def _found(text: str) -> Iterator[tuple[Span, bool]]:
     """Each shape with whether it is sure enough to stop a text for."""
+    lower = text.lower()
+    long = " ".join([word for word in text.split() if len(word) >= _SHORTEST])
+    if long:
+        yield from _tokens(text, lower, long)
+    if "PRIVATE KEY" in text:
+        for match in _pattern(_KEY_BLOCK).finditer(text):
+            sure = _weigh_block(text, match)
+            if sure is not None:
+                yield (*match.span(), "private-key"), sure
+    if "curl" in lower:
+        yield from _weighed("basic-auth", _CURL, text)
+    for part in _PARTS if lower.isascii() else _PARTS + _PASSWORDS:
+        if part in lower:
+            yield from _assignments(text, lower)
+            return
+
+
+def _tokens(text: str, lower: str, long: str) -> Iterator[tuple[Span, bool]]:
+    """The shapes that are, or stand beside, a long run without blanks; `long` holds those of `text`."""
     for name, probes, source in _PREFIXED:
         for probe in probes:
-            if probe in text:
+            if probe in long:
                 break
         else:
             continue
         for match in _pattern(source).finditer(text):
-            sure = _weigh_block(text, match) if name == "private-key" else _placeholder(match.group().lower()) is False
-            if sure is not None and (sure or name == "private-key"):
-                yield (match.start(), match.end(), name), sure
-    lower = text.lower()
-    for name, probes, source in _CONTEXTUAL:
-        if any(probe in lower for probe in probes):
-            for match in _pattern(source).finditer(text):
-                sure = _weigh(name, match.group("v"))
-                if sure is not None:
-                    yield (match.start("v"), match.end("v"), name), sure
-    if any(word in lower for word in _KEYS) or any(word in lower for word in _PASSWORDS):
-        yield from _assignments(text, lower)
+            if not _placeholder(match.group().lower()):
+                yield (*match.span(), name), True
+    if "eyJ" in long:
+        yield from _weighed("jwt", _JWT, text)
+    if "@" in long and "://" in long:
+        yield from _weighed("url-password", _URL, text)
+    if "bearer" in lower or "basic" in lower:
+        yield from _weighed("bearer", _BEARER, text)
+
+
+def _weighed(name: str, source: str, text: str) -> Iterator[tuple[Span, bool]]:
+    for match in _pattern(source).finditer(text):
+        sure = _weigh(name, match.group("v"))
+        if sure is not None:
+            yield (*match.span("v"), name), sure
 
 
 def _assignments(text: str, lower: str) -> Iterator[tuple[Span, bool]]:
-    """The values of `password=…`, `api_key: …`, `--token …`, "the password is …"."""
+    """The values that `password=…`, `api_key: …`, `--token …` or "the password is …" give."""
     if len(lower) != len(text):  # a few capitals, such as İ, grow when they are lower-cased
         lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-    for name in _pattern(_NAME).finditer(lower):
-        assigned, said, secret = name.group("assigned", "said", "password")
-        if (assigned is None and said is None and not _option(lower, name.start())) or (said and not secret):
-            continue
-        value = _pattern(_VALUE).match(text, name.end())
-        if value is None:
-            continue
-        quoted = value.group("quoted") is not None
-        shown = value.group("quoted") if quoted else value.group("bare")
-        if _placeholder(shown.lower()) or _reference(shown):
-            continue
-        bound = quoted or (assigned is not None and assigned not in (":", "：")) or (assigned or said) is None
-        sure = _weigh_password(shown, bound) if secret else _weigh_key(shown, bound)
-        if sure is not None:
-            yield (*value.span("quoted" if quoted else "bare"), "credential"), sure
+    for start, secret, bound in _named(lower):
+        value = _pattern(_VALUE).match(text, start)
+        if value is not None:
+            group = "bare" if value.group("quoted") is None else "quoted"
+            sure = _weigh_assigned(value.group(group), secret, bound or group == "quoted")
+            if sure is not None:
+                yield (*value.span(group), "credential"), sure
 
 
-def _option(lower: str, start: int) -> bool:
-    """True where the name at `start` ends a command line option such as `--db-password`."""
-    return lower[max(0, start - 20) : start].rpartition(" ")[2].startswith("--")
+def _named(lower: str) -> Iterator[tuple[int, bool, bool]]:
+    """Where a value may begin, whether it is a password's, and whether it is surely one and no sentence going on."""
+    for sign in _pattern(_SIGN).finditer(lower):
+        at = sign.start()
+        name = lower[max(0, at - 24) : at].rstrip(" \"'`*")
+        if name.endswith(_PASSWORDS):
+            yield sign.end(), True, sign.group() == "="
+        elif name.endswith(_KEYS):
+            yield sign.end(), False, sign.group() == "="
+    if "--" in lower:
+        for option in _pattern(_OPTION).finditer(lower):
+            yield option.end(), option.group("password") is not None, True
+    for said in _pattern(_SAID).finditer(lower):
+        yield said.end(), True, False
 
 
 def _weigh_block(text: str, match: Any) -> bool | None:
@@ -227,8 +253,14 @@ def _weigh(name: str, value: str) -> bool | None:
     return name == "jwt" or (len(value) > 2 and value.lower() not in _FEEBLE | _NOT_SAID)
 
 
+def _weigh_assigned(value: str, secret: bool, bound: bool) -> bool | None:
+    """As `_weigh`; `secret` and `bound` as in `_named`."""
+    if _placeholder(value.lower()) or _reference(value):
+        return None
+    return _weigh_password(value, bound) if secret else _weigh_key(value, bound)
+
+
 def _weigh_password(value: str, bound: bool) -> bool | None:
-    """As `_weigh`; `bound`: quoted, after an equals sign or an option, so surely a value and no sentence going on."""
     plain = value.lower().rstrip(".!?")
     symbol = any(not c.isalnum() and c not in "-_.:/ " for c in value.rstrip(".!?"))
     if (_mixed(value) or symbol) and len(value) >= 6 and " " not in value:
@@ -239,7 +271,6 @@ def _weigh_password(value: str, bound: bool) -> bool | None:
 
 
 def _weigh_key(value: str, bound: bool) -> bool | None:
-    """As `_weigh_password`, for keys and tokens: those are long and mixed."""
     if " " in value or not _mixed(value):
         long = len(value) >= 20 and value.isalnum() and value not in (value.lower(), value.upper())
         return True if long and bound else None

@@ -18,6 +18,7 @@ from khms.pipeline import authority, carding, checks
 from khms.pipeline.record import now, review_receipt
 from khms.pipeline.transition import Desk, follow
 from khms.store import cards, inbox
+from khms.store.catalogue import catalogue
 from khms.store.commit import Transaction, exclusive
 from khms.store.inbox import Unit
 from khms.store.layout import NEXT_ID, Base
@@ -88,14 +89,14 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         reviewer = authority.reviewer(repo, config)
         receiving = authority.demand_branch(repo, config, here=wish.here)
         authority.demand_calm(repo)
-        shelf = cards.shelf(base)
+        known = catalogue(base)
         relations = {c.label: carding.settled(c, wish.relations.get(c.label)) for c in chosen}
-        faults, unchecked = _verify(base, config, unit, chosen, relations, shelf, wish)
+        faults, unchecked = _verify(base, repo, config, unit, chosen, relations, known, wish)
         desk = Desk(base)
         approved, more = _make(desk, chosen, relations, cards.greatest_id(base, records) + 1, already)
         faults += more
         if not more:
-            faults += _lint(base, config, desk, shelf, {a.id: a.label for a in approved}, wish)
+            faults += _lint(base, config, desk, known, {a.id: a.label for a in approved}, wish)
         if faults:
             raise _refusal(faults)
         waivers = tuple(Waiver(check, label, wish.why) for check, label in sorted(wish.waived))
@@ -111,7 +112,7 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         )
         changes = _changes(base, unit, chosen, desk, record)
         if receiving:
-            changes.update(views(base, {**shelf.cards, **desk.cards()}))
+            changes.update(views(base, {**known, **desk.cards()}))
         commit = _commit(tx, changes, record, desk, unit)
     made = tuple((a.label, a.id, desk.card(a.id).path) for a in approved)
     return Result(unit.name, commit, made, record.transitions, already, unchecked, recovered, record.id)
@@ -170,19 +171,21 @@ def _refusal(findings: Sequence[Finding]) -> Refused:
 
 def _verify(
     base: Base,
+    repo: Repo,
     config: Config,
     unit: Unit,
     chosen: Sequence[Candidate],
     relations: Mapping[str, Relation],
-    shelf: cards.Shelf,
+    known: Mapping[str, Card],
     wish: Wish,
 ) -> tuple[list[Finding], tuple[str, ...]]:
     """Runs every check again on the bytes at hand: what fails and is not waived, and what was accepted unchecked."""
     faults: list[Finding] = []
     unchecked = []
+    alike = checks.alike(base, repo, (candidate.body for candidate in chosen))
     for candidate in chosen:
         faults += _relation_faults(unit, candidate, relations[candidate.label], wish)
-        for outcome in checks.examine(base, unit, candidate, relations[candidate.label], shelf, config):
+        for outcome in checks.examine(base, unit, candidate, relations[candidate.label], known, alike, config):
             waived = (outcome.check, candidate.label) in wish.waived and outcome.waivable
             if outcome.state == "fail" and not waived:
                 mend = f"--waive {outcome.check}:{candidate.label} --why …" if outcome.waivable else ""
@@ -246,13 +249,13 @@ def _make(
 
 
 def _lint(
-    base: Base, config: Config, desk: Desk, shelf: cards.Shelf, labels: Mapping[str, str], wish: Wish
+    base: Base, config: Config, desk: Desk, known: Mapping[str, Card], labels: Mapping[str, str], wish: Wish
 ) -> list[Finding]:
     """Every lint rule of severity error over the cards as they shall be; findings elsewhere refuse nothing."""
     from khms.check import lint
 
     waived = {cards.know_path(card_id) for card_id, label in labels.items() if ("screening", label) in wish.waived}
-    found = lint.proposed(base, config, desk.changes(), shelf)
+    found = lint.proposed(base, config, desk.changes(), known)
     return [f for f in found if f.severity == "error" and not (f.code == "KH014" and f.path in waived)]
 
 

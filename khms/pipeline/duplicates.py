@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import ceil
 
-from khms.index.text import Terms, terms
+from khms.index.text import terms
 from khms.model.candidate import Candidate, Relation
 from khms.model.card import ARCHIVED, TYPES, Card
 from khms.model.outcome import FAIL, PASS, Outcome
@@ -21,6 +21,7 @@ no not never none nor neither without cannot t nicht kein keine keinen nie ohne 
 не нет без 不 没 沒 無 无 非 未 勿
 """
 NEGATIONS = frozenset(_NO.split())  # `t` is what is left of n't; the last ones are characters of scripts without blanks
+_DIGIT = re.compile(r"\d")
 _LABEL = re.compile(r"(?<!\S)(?:" + "|".join(LABELS) + r"):(?=\s|$)")
 _LEAD = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|#{1,6}[ \t]+)+", re.MULTILINE)
 _MARKS = re.compile(r"\*+|`+|~~|__|\[\[|\]\]")
@@ -49,18 +50,16 @@ class Same:
     equal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    all: frozenset[str]
-    telling: frozenset[str]
+def _words(plain: str) -> frozenset[str]:
+    return frozenset(terms(plain).words)
 
 
-def _tokens(text: str) -> _Tokens:
-    found: Terms = terms(text)
-    words = frozenset(found.words)
-    numbers = {word for word in words if any(char.isdigit() for char in word)}
-    negations = NEGATIONS.intersection((*words, *found.grams))
-    return _Tokens(words, frozenset({*numbers, *negations, *found.identifiers, *found.symbols}))
+def _telling(plain: str) -> frozenset[str]:
+    """What two texts that say the same must share to the last: numbers, negations, names, signs."""
+    found = terms(plain)
+    numbers = {word for word in found.words if _DIGIT.search(word)}
+    negations = NEGATIONS.intersection((*found.words, *found.grams))
+    return frozenset((*numbers, *negations, *found.identifiers, *found.symbols))
 
 
 class Bodies:
@@ -69,7 +68,8 @@ class Bodies:
 
     def __init__(self, bodies: Iterable[tuple[str, str]] = ()) -> None:
         self._ids: list[str] = []
-        self._tokens: list[_Tokens] = []
+        self._plain: list[str] = []
+        self._words: list[frozenset[str]] = []
         self._equal: dict[str, list[str]] = {}
         self._postings: dict[str, list[int]] = {}
         for name, body in bodies:
@@ -78,11 +78,12 @@ class Bodies:
     def add(self, name: str, body: str) -> None:
         plain = normalised(body)
         self._equal.setdefault(plain, []).append(name)
-        tokens = _tokens(plain)
-        for token in tokens.all:
-            self._postings.setdefault(token, []).append(len(self._ids))
+        words = _words(plain)
+        for word in words:
+            self._postings.setdefault(word, []).append(len(self._ids))
         self._ids.append(name)
-        self._tokens.append(tokens)
+        self._plain.append(plain)
+        self._words.append(words)
 
     def same(self, body: str, least: float) -> list[Same]:
         """Every text that says the same as `body`, equal ones first, then by share, then by id."""
@@ -90,17 +91,17 @@ class Bodies:
         if not plain:
             return []
         found = {name: Same(name, 1.0, True) for name in self._equal.get(plain, ())}
-        asked = _tokens(plain)
-        count = len(asked.all)
-        rarest = sorted(asked.all, key=lambda token: (len(self._postings.get(token, ())), token))
-        for token in rarest[: count - ceil(least * count) + 1]:
-            for at in self._postings.get(token, ()):
-                name, other = self._ids[at], self._tokens[at]
-                if name in found or asked.telling != other.telling:
+        asked, telling = _words(plain), _telling(plain)
+        count = len(asked)
+        rarest = sorted(asked, key=lambda word: (len(self._postings.get(word, ())), word))
+        for word in rarest[: count - ceil(least * count) + 1]:
+            for at in self._postings.get(word, ()):
+                name, other = self._ids[at], self._words[at]
+                if name in found:
                     continue
-                shared = len(asked.all & other.all)
-                share = shared / (count + len(other.all) - shared)
-                if share >= least:
+                shared = len(asked & other)
+                share = shared / (count + len(other) - shared)
+                if share >= least and telling == _telling(self._plain[at]):
                     found[name] = Same(name, round(share, 4), False)
         return sorted(found.values(), key=lambda same: (not same.equal, -same.share, same.id))
 

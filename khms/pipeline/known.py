@@ -108,4 +108,4 @@ class Known:
 
 
 def document(card: Card) -> Document:
-    return Document(card.id, card.title, claim(card.body).strip(), card.type, card.status, card.tags)
+    return Document(card.id, card.title, card.body.strip(), card.type, card.status, card.tags)

@@ -5,7 +5,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from khms.config import Config
@@ -13,15 +13,20 @@ from khms.errors import Refused, Usage
 from khms.hosts.environment import agent_host
 from khms.model.candidate import Candidate, Quote, Relation
 from khms.model.card import EVIDENCE, RELATIONS, CardType, canonical_type, first_label
-from khms.model.redact import key_shapes
+from khms.model.outcome import FAIL, NOT_RUN, Outcome, merged
 from khms.model.ulid import new_ulid
-from khms.pipeline import quotes, specifics
+from khms.pipeline import checks, quotes
+from khms.pipeline.checks import SECRET
+from khms.pipeline.draft import outcomes_json
 from khms.pipeline.known import card_types
 from khms.pipeline.nearest import Document, Nearby
 from khms.pipeline.record import now
+from khms.pipeline.report import cell
 from khms.store import cards, inbox, journal, markdown
+from khms.store.cards import Shelf
 from khms.store.commit import exclusive
 from khms.store.layout import Base
+from khms.store.receipts import ledger
 from khms.store.repo import Repo
 
 LABEL = "C1"
@@ -44,20 +49,21 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """`nearest` are (id, title) of cards that share words with it; `unchecked` the checks that have nothing to look at
-    and must be accepted by name."""
+    """`nearest` are (id, title) of cards that share words with it; `checks` the outcome of each check as it would be at
+    an approval as new."""
 
     unit: str
     path: str
     commit: str
     nearest: tuple[tuple[str, str], ...] = ()
-    unchecked: tuple[str, ...] = ()
+    checks: Mapping[str, Outcome] = field(default_factory=dict)
     recovered: str = ""
 
     @property
     def approve(self) -> list[str]:
-        """The command line that lets it in as new."""
-        accepted = [part for check in self.unchecked for part in ("--accept-unchecked", check)]
+        """The command line that lets it in as new; what had nothing to look at is accepted by name."""
+        unchecked = [name for name, outcome in self.checks.items() if outcome.state == NOT_RUN]
+        accepted = [part for name in unchecked for part in ("--accept-unchecked", name)]
         return ["khms", "approve", self.unit, LABEL, "--relation", f"{LABEL}=new", *accepted]
 
 
@@ -81,25 +87,42 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
     kind = card_type(draft.type, config)
     _demand(draft, kind)
     with exclusive(repo, "card new") as tx:
-        candidate = _candidate(base, draft, kind, _nearest(base, draft, config))
+        shelf = cards.shelf(base)
+        candidate = _candidate(base, draft, kind, _nearest(draft, shelf, config))
         unit = _name(base)
-        data = markdown.render(candidate.meta, candidate.body).encode("utf-8")
         folder = inbox.unit_path(unit)
-        changes: dict[str, bytes | None] = {f"{folder}/{LABEL}.md": data}
-        changes[f"{folder}/REPORT.md"] = _report(unit, candidate).encode("utf-8")
-        digests = {p.rpartition("/")[2]: hashlib.sha256(d).hexdigest() for p, d in changes.items() if d is not None}
-        changes[f"{folder}/unit.json"] = _unit(digests)
+        data = markdown.render(candidate.meta, candidate.body).encode("utf-8")
+        outcomes = _checked(base, repo, config, candidate, unit, shelf)
+        made = {f"{LABEL}.md": data, "REPORT.md": _report(unit, candidate, outcomes).encode("utf-8")}
+        made["unit.json"] = _unit(made, outcomes)
+        changes: dict[str, bytes | None] = {f"{folder}/{name}": held for name, held in made.items()}
         commit = tx.commit(changes, f"Propose a card: {candidate.title}\n", what="card new")
         recovered = str(tx.recovered) if tx.recovered else ""
-    shelf = cards.shelf(base)
     return Proposed(
         unit=unit,
         path=f"{folder}/{LABEL}.md",
         commit=commit,
         nearest=tuple((i, shelf.cards[i].title) for i in candidate.nearest if i in shelf.cards),
-        unchecked=_unchecked(candidate),
+        checks=outcomes,
         recovered=recovered,
     )
+
+
+def _checked(
+    base: Base, repo: Repo, config: Config, candidate: Candidate, unit: str, shelf: Shelf
+) -> dict[str, Outcome]:
+    """Every check but that of the relation, which a reviewer settles. Raises Refused for a secret: git keeps what it
+    once held."""
+    held = inbox.Unit(unit, inbox.unit_path(unit), single=False, candidates=(candidate,))
+    alike = checks.alike(base, repo, [candidate.body])
+    found = merged(checks.examine(base, held, candidate, Relation("new"), shelf.cards, alike, config))
+    screened = found.get("screening")
+    if screened and screened.state == FAIL and SECRET in screened.message.split():
+        raise Refused(
+            "this holds what looks like a secret; nothing was written", where=screened.message, hint="take it out"
+        )
+    found.pop("relations", None)
+    return found
 
 
 def _demand(draft: Draft, kind: CardType) -> None:
@@ -114,15 +137,9 @@ def _demand(draft: Draft, kind: CardType) -> None:
             f"a card of type {kind.name} says how it is known",
             hint="--evidence measured|observed|reported  --source 'a path with its line, a URL, a session, a commit'",
         )
-    for name, text in (("title", draft.title), ("body", draft.body), ("source", draft.source)):
-        for _, _, shape in key_shapes(text):
-            raise Refused(
-                f"the {name} holds what looks like a secret ({shape})", hint="take it out; nothing was written"
-            )
 
 
-def _nearest(base: Base, draft: Draft, config: Config) -> tuple[str, ...]:
-    shelf = cards.shelf(base)
+def _nearest(draft: Draft, shelf: Shelf, config: Config) -> tuple[str, ...]:
     known = (Document(c.id, c.title, c.body, c.type, c.status, c.tags) for c in shelf.cards.values())
     near = Nearby(known).nearest(f"{draft.title}\n{draft.body}", config["nightly.nearest"])
     return tuple(hit.document.id for hit in near)
@@ -162,33 +179,30 @@ def _candidate(base: Base, draft: Draft, kind: CardType, nearest: Sequence[str])
     return candidate
 
 
-def _unchecked(candidate: Candidate) -> tuple[str, ...]:
-    if candidate.quotes:
-        return ()
-    return ("quotes", "specifics") if any(True for _ in specifics.named(candidate.body)) else ("quotes",)
-
-
 def _name(base: Base) -> str:
     """The first free name of the day; in a shared base with the clone's letters, so that two machines never meet."""
     clone = journal.clone_id(base)
+    spoken_of = {receipt.unit for receipt in ledger(base).receipts}
     stem = f"{datetime.date.today().isoformat()}-manual"
     number = 1
     while True:
         name = stem + (f"-{number}" if number > 1 else "") + (f".{clone}" if clone else "")
-        if not base.path(inbox.unit_path(name)).exists():
+        path = inbox.unit_path(name)
+        if not base.path(path).exists() and path not in spoken_of:
             return name
         number += 1
 
 
-def _report(unit: str, candidate: Candidate) -> str:
+def _report(unit: str, candidate: Candidate, outcomes: Mapping[str, Outcome]) -> str:
     near = ", ".join(candidate.nearest) or "none"
-    return (
-        f"# {unit}\n\nOne candidate that a person wrote. Nobody judged its relation; cards that share words: {near}.\n"
-        f"Quotes: {len(candidate.quotes) or 'none, so there is nothing to look up'}.\n"
-    )
+    lines = [f"# {unit}", "", "One candidate that a person wrote.", ""]
+    lines += [f"- relation: nobody judged it; cards that share words with it: {near}"]
+    for name, outcome in outcomes.items():
+        lines.append(f"- {name}: {outcome.state}" + (f", {cell(outcome.message, 200)}" if outcome.message else ""))
+    return "\n".join(lines) + "\n"
 
 
-def _unit(digests: Mapping[str, str]) -> bytes:
+def _unit(made: Mapping[str, bytes], outcomes: Mapping[str, Outcome]) -> bytes:
     value: dict[str, Any] = {
         "schema": "khms.unit/1",
         "run": new_ulid(),
@@ -199,7 +213,7 @@ def _unit(digests: Mapping[str, str]) -> bytes:
         "counts": {"published": 1},
         "cost_usd": None,
         "stopped_by": None,
-        "files": dict(sorted(digests.items())),
-        "checks": {},
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(made.items())},
+        "checks": {LABEL: outcomes_json(outcomes)},
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode("utf-8")

@@ -6,6 +6,7 @@ there, so that a question costs the same in a base of any size.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import nsmallest
 from math import log
 
 from khms.index.text import content_words, terms
@@ -61,5 +62,5 @@ class Nearby:
             for at in self._postings[word][:COMMON]:
                 scores[at] = scores.get(at, 0.0) + weights[word]
         whole = sum(weights.values())
-        best = sorted(scores.items(), key=lambda row: (-round(row[1], 9), row[0]))[:limit]
+        best = nsmallest(limit, scores.items(), key=lambda row: (-round(row[1], 9), row[0]))
         return [Near(self._documents[at], round(score / whole, 3)) for at, score in best]

@@ -89,8 +89,8 @@ class Night:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. `open` MARKs have no decision yet; `unit` and `commit` are empty where nothing was published.
-    `stages` is a dry run's: (stage, what it would be handed)."""
+    """What a run came to. `open` MARKs of its window have no decision yet; `unit` and `commit` are empty where nothing
+    was published. `stages` is a dry run's: (stage, what it would be handed)."""
 
     run: str
     unit: str = ""

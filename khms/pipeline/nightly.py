@@ -25,7 +25,7 @@ from khms.model.receipt import decided
 from khms.model.tags import Registry
 from khms.model.ulid import new_ulid
 from khms.model.verdict import ATTACH, CORRECT, NEW, NOT, Verdict
-from khms.pipeline import carry, packet, postprocess, propose, publish, sources
+from khms.pipeline import carry, lastrun, packet, postprocess, propose, publish, sources
 from khms.pipeline.carry import Carried, Decision, Run
 from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
@@ -36,7 +36,7 @@ from khms.pipeline.propose import Proposer
 from khms.pipeline.quotes import Reader
 from khms.pipeline.record import now
 from khms.pipeline.sources import Collected, Window
-from khms.store import cards, files, journal, local, tags
+from khms.store import cards, journal, local, tags
 from khms.store.commit import exclusive, pending
 from khms.store.layout import Base
 from khms.store.lock import hold
@@ -45,11 +45,10 @@ from khms.store.receipts import Ledger, ledger
 from khms.store.repo import Repo
 
 Progress = Callable[[int, int], None]
-STATE = "nightly.json"
 
 
 @dataclass(frozen=True)
-class Evening:
+class Task:
     """What a run works with, before it has decided anything. `told` is what a person should hear beside the result."""
 
     base: Base
@@ -86,24 +85,24 @@ def nightly(
         raise Usage(f"{cap} is no number of cards", hint="--max-cards 12")
     window = sources.window(since, only_mark)
     made = propose.proposer(config)
-    evening = Evening(base, repo, config, window, cap, made, progress or (lambda done, total: None))
+    task = Task(base, repo, config, window, cap, made, progress or (lambda done, total: None))
     if dry_run:
-        return _rehearse(evening)
+        return _rehearse(task)
     local.make(base)
     with hold(base.locks / "nightly.lock", "nightly"):
         try:
-            found = _run(evening)
-        except KhmsError as error:
+            found = _run(task)
+        except Exception as error:
             with contextlib.suppress(KhmsError):
-                _remember(base, "", error.message)
+                lastrun.remember(base, "nightly", "", str(error).partition("\n")[0] or type(error).__name__)
             raise
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
-        _remember(base, found.run, "; ".join(errors))
+        lastrun.remember(base, "nightly", found.run, "; ".join(errors))
     return found
 
 
-def _run(evening: Evening) -> Result:
-    base, repo = evening.base, evening.repo
+def _run(task: Task) -> Result:
+    base, repo = task.base, task.repo
     recovered = _recover(repo)
     repo.identity()
     if operation := repo.operation():
@@ -114,17 +113,18 @@ def _run(evening: Evening) -> Result:
     if carried is not None and publish.published(receipts, carried.run):
         finished = _told(base, receipts, carried.run)
         carry.finish(base, carried.run)
+        task.told.append(f"run {finished.run} had been published before it was stopped: {finished.unit or 'no unit'}")
         carried = None
-    collected = _collect(evening, receipts, carried)
+    collected = _collect(task, receipts, carried)
     if not collected.open and carried is None:
         done = finished or Result(new_ulid())
-        return replace(done, recovered=recovered, problems=tuple(evening.problems), notes=tuple(evening.told))
-    run = carried.run if carried else carry.begin(base, evening.window, evening.proposer.name)
-    night = verify(evening, run, receipts, evaluate(evening, run, collected, carried))
-    commit = publication(evening, night) if night.decisions else ""
+        return replace(done, recovered=recovered, problems=tuple(task.problems), notes=tuple(task.told))
+    run = carried.run if carried else carry.begin(base, task.window, task.proposer.name)
+    night, commit = verify(task, run, receipts, evaluate(task, run, collected, carried)), ""
+    if night.decisions:
+        night, commit = publication(task, night)
     carry.finish(base, run)
-    told = result(replace(night, unit=_unit_of(base, run) if commit else ""), commit)
-    return replace(told, recovered=recovered, notes=tuple(evening.told))
+    return replace(result(night, commit), recovered=recovered, notes=tuple(task.told))
 
 
 # collect
@@ -138,32 +138,32 @@ def _recover(repo: Repo) -> str:
         return str(tx.recovered) if tx.recovered else ""
 
 
-def _collect(evening: Evening, receipts: Ledger, carried: Carried | None) -> Collected:
+def _collect(task: Task, receipts: Ledger, carried: Carried | None) -> Collected:
     """The window's MARKs, and those that a killed run decided: what was decided is published whatever the window is."""
-    collected = sources.collect(evening.base, receipts, evening.window)
-    evening.problems.extend(collected.problems)
-    if evening.window.only_mark and not collected.open:
-        receipt = collected.receipts[evening.window.only_mark]
+    collected = sources.collect(task.base, receipts, task.window)
+    task.problems.extend(collected.problems)
+    if task.window.only_mark and not collected.open:
+        receipt = collected.receipts[task.window.only_mark]
         said = " ".join(part for part in (receipt.verdict, receipt.label, receipt.unit) if part)
-        evening.told.append(f"{evening.window.only_mark} is decided already: {said}")
+        task.told.append(f"{task.window.only_mark} is decided already: {said}")
     if carried is None:
         return collected
-    evening.problems.extend(carried.broken)
-    return sources.joined(collected, sources.collect(evening.base, receipts, Window()), set(carried.decisions))
+    task.problems.extend(carried.broken)
+    return sources.joined(collected, sources.collect(task.base, receipts, Window()), set(carried.decisions))
 
 
-def _known(evening: Evening) -> Known:
+def _known(task: Task) -> Known:
     """The cards, tags and types; what cannot be read is named and left out."""
-    shelf = cards.shelf(evening.base)
+    shelf = cards.shelf(task.base)
     for error in shelf.unreadable:
-        evening.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
+        task.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
     try:
-        registry = tags.registry(evening.base)
+        registry = tags.registry(task.base)
     except Unreadable as error:
-        evening.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
+        task.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
         registry = Registry()
     vocabulary = Vocabulary(registry, shelf.cards.values())
-    return Known(shelf.cards, vocabulary, card_types(evening.config), evening.config["nightly.same_jaccard"])
+    return Known(shelf.cards, vocabulary, card_types(task.config), task.config["nightly.same_jaccard"])
 
 
 # evaluate
@@ -180,29 +180,28 @@ class Evaluated:
     packets: Mapping[str, Packet]
 
 
-def evaluate(
-    evening: Evening, run: Run, collected: Collected, carried: Carried | None, *, durable: bool = True
-) -> Evaluated:
+def evaluate(task: Task, run: Run, collected: Collected, carried: Carried | None, *, durable: bool = True) -> Evaluated:
     """Asks the proposer about each MARK that is not decided yet, in the journal's order."""
-    known = _known(evening)
-    earlier = carried.decisions if carried else {}
+    known = _known(task)
+    earlier = _earlier(collected, carried)
     decisions: dict[str, Decision] = {}
     left: dict[str, str] = {}
     packets: dict[str, Packet] = {}
     labels = {decision.label for decision in earlier.values() if decision.label}
-    following = max((int(label[1:]) for label in labels), default=0) + 1
+    used = [decision.label for decision in (carried.decisions if carried else {}).values() if decision.label]
+    following = max((int(label[1:]) for label in used), default=0) + 1
     for at, mark in enumerate(collected.open):
-        evening.progress(at, len(collected.open))
+        task.progress(at, len(collected.open))
         decision = earlier.get(mark.id)
         if decision is None:
-            decision, shown, why = _decide(evening, collected, mark, known, labels, f"C{following}")
+            decision, shown, why = _decide(task, collected, mark, known, labels, f"C{following}")
             if not durable and shown is not None:
                 packets[mark.id] = shown
             if decision is None:
                 left[mark.id] = why
                 continue
             if durable:
-                carry.keep(evening.base, run, decision)
+                carry.keep(task.base, run, decision)
         decisions[mark.id] = decision
         if decision.label:
             labels.add(decision.label)
@@ -210,12 +209,20 @@ def evaluate(
             proposal = decision.verdict.proposal
             assert proposal is not None
             known.add(decision.label, proposal.title, proposal.body, proposal.type)
-    evening.progress(len(collected.open), len(collected.open))
+    task.progress(len(collected.open), len(collected.open))
     return Evaluated(collected, known, decisions, left, packets)
 
 
+def _earlier(collected: Collected, carried: Carried | None) -> dict[str, Decision]:
+    """The carried decisions that still hold: their MARK is open, and what they attach to is there."""
+    waiting = {mark.id for mark in collected.open}
+    held = {mark: decision for mark, decision in (carried.decisions if carried else {}).items() if mark in waiting}
+    labels = {decision.label for decision in held.values() if decision.label}
+    return {m: d for m, d in held.items() if d.verdict.kind != ATTACH or d.verdict.to in labels}
+
+
 def _decide(
-    evening: Evening, collected: Collected, mark: Mark, known: Known, labels: set[str], label: str
+    task: Task, collected: Collected, mark: Mark, known: Known, labels: set[str], label: str
 ) -> tuple[Decision | None, Packet | None, str]:
     """The decision about one MARK with the packet that led to it, or why the MARK stays open. A MARK with a secret in
     it is shown to no proposer."""
@@ -226,17 +233,17 @@ def _decide(
         verdict = Verdict(NOT, reason=f"it holds what looks like a secret ({names}); without it the line is read anew")
         held = tuple(f"{hit.kind} {hit.id}: {hit.snippet}" for hit in found)
         return Decision(mark.id, verdict, held_back=held), None, ""
-    target, nearest = evening.config["nightly.packet_chars"], evening.config["nightly.nearest"]
+    target, nearest = task.config["nightly.packet_chars"], task.config["nightly.nearest"]
     shown = packet.build(page, mark, known, target=target, nearest=nearest)
-    verdict = evening.proposer.propose(shown)
+    verdict = task.proposer.propose(shown)
     wrong = propose.faults(verdict, known.cards, labels)
     if wrong:
-        return None, shown, f"the answer of {evening.proposer.name} does not count: {'; '.join(wrong)}"
+        return None, shown, f"the answer of {task.proposer.name} does not count: {'; '.join(wrong)}"
     decision = Decision(
         mark=mark.id,
         verdict=verdict,
         label=label if verdict.kind in (NEW, CORRECT) else "",
-        proposer=evening.proposer.name,
+        proposer=task.proposer.name,
         nearest=shown.nearest,
         shown=shown.shown,
         over=shown.over,
@@ -247,7 +254,7 @@ def _decide(
 # verify
 
 
-def verify(evening: Evening, run: Run, receipts: Ledger, done: Evaluated) -> Night:
+def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
     """The candidates of the decisions, checked and sorted."""
     collected, known = done.collected, done.known
     marks = {mark.id: mark for mark in collected.open}
@@ -256,32 +263,32 @@ def verify(evening: Evening, run: Run, receipts: Ledger, done: Evaluated) -> Nig
         if decision.verdict.kind == ATTACH:
             attached.setdefault(decision.verdict.to, []).append((decision, marks[decision.mark]))
     made = [decision for decision in done.decisions.values() if decision.label]
-    reader = Reader(evening.base, {path: page.data for path, page in collected.pages.items()})
+    reader = Reader(task.base, {path: page.data for path, page in collected.pages.items()})
     material = Material(known, reader, run.day, frozenset(decision.label for decision in made))
     drafts = [draft(one, marks[one.mark], attached.get(one.label, ()), material) for one in made]
-    memory = postprocess.remembered(evening.base, receipts)
-    evening.problems.extend(memory.problems)
+    memory = postprocess.remembered(task.base, receipts)
+    task.problems.extend(memory.problems)
     night = Night(
         run=run,
         collected=collected,
-        proposer=evening.proposer.name,
+        proposer=task.proposer.name,
         decisions=done.decisions,
-        drafts=tuple(postprocess.sort(drafts, memory, cap=evening.cap, least=known.least)),
+        drafts=tuple(postprocess.sort(drafts, memory, cap=task.cap, least=known.least)),
         left=done.left,
-        problems=tuple(evening.problems),
+        problems=tuple(task.problems),
     )
-    return publish.take_along(evening.repo, night)
+    return publish.take_along(task.repo, night)
 
 
 # publish
 
 
-def publication(evening: Evening, night: Night) -> str:
-    """Commits the night, under the name that is free at this moment; returns the commit's id."""
-    base, repo = evening.base, evening.repo
+def publication(task: Task, night: Night) -> tuple[Night, str]:
+    """Commits the night under the name that is free at this moment; returns it with its name, and the commit's id."""
+    base, repo = task.base, task.repo
     with exclusive(repo, f"nightly {night.run.id}") as tx:
         if tx.recovered:
-            evening.told.append(str(tx.recovered))
+            task.told.append(str(tx.recovered))
         fresh = ledger(base)
         if night.decisions.keys() & decided(fresh.receipts).keys():
             raise Busy(
@@ -289,11 +296,8 @@ def publication(evening: Evening, night: Night) -> str:
                 where=str(base.receipts),
                 hint="run khms nightly again; what this run decided is kept",
             )
-        return publish.commit(tx, base, publish.named(base, night, fresh, journal.clone_id(base)))
-
-
-def _unit_of(base: Base, run: Run) -> str:
-    return next((r.unit.rpartition("/")[2] for r in publish.published(ledger(base), run) if r.unit), "")
+        night = publish.named(base, night, fresh, journal.clone_id(base))
+        return night, publish.commit(tx, base, night)
 
 
 def _told(base: Base, receipts: Ledger, run: Run) -> Result:
@@ -310,45 +314,27 @@ def _told(base: Base, receipts: Ledger, run: Run) -> Result:
     return Result(run.id, unit, verdicts=counts, candidates=fates, resumed=True)
 
 
-def _remember(base: Base, run: str, error: str) -> None:
-    """Writes down how the run ended, on this machine. `success` is the time of the last run that ended well."""
-    path = base.state / STATE
-    for leftover in base.state.glob(f"{files.TEMPORARY}*-{STATE}") if base.state.is_dir() else ():
-        files.unlink(leftover)
-    at = now()
-    value = {"at": at, "run": run, "ok": not error, "error": error, "success": _last_success(base) if error else at}
-    files.write_atomic(path, (json.dumps(value, ensure_ascii=False) + "\n").encode("utf-8"))
-
-
-def _last_success(base: Base) -> str | None:
-    try:
-        held = json.loads((base.state / STATE).read_text(encoding="utf-8"))
-        return str(held["success"]) if held.get("success") else None
-    except (OSError, ValueError, AttributeError, KeyError):
-        return None
-
-
 # dry run
 
 
-def _rehearse(evening: Evening) -> Result:
+def _rehearse(task: Task) -> Result:
     """What each stage would be handed. Nothing is written, no lock is taken, and no model is asked."""
-    base = evening.base
+    base = task.base
     receipts = ledger(base)
     carried = carry.unfinished(base)
     if carried is not None and publish.published(receipts, carried.run):
         carried = None
-    collected = _collect(evening, receipts, carried)
+    collected = _collect(task, receipts, carried)
     run = carried.run if carried else Run(new_ulid(), now())
     lines = [f"{mark.id} {mark.path}:{mark.line} {mark.kind} {mark.text}" for mark in collected.open]
     stages = [("collect", "\n".join([f"window: {collected.window}", *collected.pages, "", *lines]))]
     if not collected.open:
-        return Result(run.id, problems=tuple(evening.problems), notes=tuple(evening.told), stages=tuple(stages))
-    done = evaluate(evening, run, collected, carried, durable=False)
+        return Result(run.id, problems=tuple(task.problems), notes=tuple(task.told), stages=tuple(stages))
+    done = evaluate(task, run, collected, carried, durable=False)
     stages += [(f"evaluate {mark}", shown.text) for mark, shown in done.packets.items()]
-    clone = journal.clone_id(base) if (evening.repo.folder / "khms" / "clone").exists() else ""
-    night = publish.named(base, verify(evening, run, receipts, done), receipts, clone)
+    clone = journal.clone_id(base) if (task.repo.folder / "khms" / "clone").exists() else ""
+    night = publish.named(base, verify(task, run, receipts, done), receipts, clone)
     stages += [(f"verify {made.label}", made.candidate.text) for made in night.drafts]
     found = publish.changes(base, night) if night.decisions else {}
     stages += [(f"publish {path}", data.decode("utf-8", "replace")) for path, data in found.items() if data is not None]
-    return replace(result(night), notes=tuple(evening.told), stages=tuple(stages))
+    return replace(result(night), notes=tuple(task.told), stages=tuple(stages))

@@ -74,9 +74,9 @@ def unit_files(night: Night) -> dict[str, bytes]:
 
 def _unit(night: Night, files: Mapping[str, bytes]) -> dict[str, Any]:
     verdicts = Counter(night.outcome(decision)[0].replace("-", "_") for decision in night.decisions.values())
-    read = {mark.path: [] for mark in night.collected.open}  # type: dict[str, list[int]]
+    read: dict[str, list[int]] = {}
     for mark in night.collected.open:
-        read[mark.path].append(mark.line)
+        read.setdefault(mark.path, []).append(mark.line)
     return {
         "schema": "khms.unit/1",
         "run": night.run.id,

@@ -16,7 +16,7 @@ from khms.pipeline.postprocess import loud_gates
 from khms.pipeline.sources import clean
 from khms.store.receipts import receipts_path
 
-ROWS = 1000  # MARKs in the coverage table; the receipts name every one
+ROWS = 500  # lines of a table; the receipts and the folders name every one. 256 KiB is the most that a file may hold
 LISTED = 100  # lines of any other list
 CELL = 100  # characters of a text in a table
 

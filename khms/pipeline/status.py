@@ -12,6 +12,7 @@ from khms.pipeline import authority
 from khms.pipeline.record import now
 from khms.pipeline.transition import Desk
 from khms.store import cards
+from khms.store.catalogue import catalogue
 from khms.store.commit import exclusive
 from khms.store.layout import Base
 from khms.store.repo import Repo
@@ -43,8 +44,8 @@ def change(
     views: Views,
     here: bool = False,
 ) -> Changed:
-    """Gives the card the status `new`, for the reason `why`, with `by` as the card that is the cause. Raises Usage for a
-    status that does not exist, Refused where the graph does not carry it; then nothing was changed."""
+    """Gives the card the status `new`, for the reason `why`, with `by` as the card that is the cause. Raises Usage for
+    a status that does not exist, Refused where the graph does not carry it; then nothing was changed."""
     if new not in STATUSES:
         raise Usage(f"{new!r} is no status", hint="one of: " + ", ".join(STATUSES))
     if not why.strip():
@@ -65,7 +66,7 @@ def change(
         changes = desk.changes()
         changes[cards.approval_path(record.id)] = record.file_bytes()
         if receiving:
-            changes.update(views(base, {**cards.shelf(base).cards, **desk.cards()}))
+            changes.update(views(base, {**catalogue(base), **desk.cards()}))
         title = f"Set {card_id} {new}"
         message = f"{title}\n\n{why}\n\nKhms-Transition: {card_id} {old.status} {new}\nKhms-Reviewer: {reviewer}\n"
         commit = tx.commit(changes, message, what=f"card status {card_id} {new}", user_hooks=True)
@@ -106,7 +107,7 @@ def _apply(desk: Desk, card: Card, new: str, by: str | None, why: str) -> None:
 
 def _reactivate(desk: Desk, card: Card, by: str | None, why: str) -> None:
     """Back to active: edges that say otherwise go, with `by` only that card's; a successor in force forbids it."""
-    for other in cards.shelf(desk.base).cards.values():
+    for other in catalogue(desk.base).values():
         if card.id in other.links.supersedes and other.status in ("active", "challenged"):
             raise Refused(f"{other.id} supersedes {card.id} and is in force", where=other.path)
     for refuter in card.links.refuted_by:

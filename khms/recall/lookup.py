@@ -119,7 +119,7 @@ def _card(base: Base, identity: str) -> Found | None:
             return None
         notes.append(f"{identity} became {renamed} when two clones had given the same id")
         identity = renamed
-    card = cards.load(base, path)
+    card = cards.load(base, base.relative(path))
     shelf = cards.shelf(base)
     own, naming, correcting = edges(shelf, card)
     return Found(

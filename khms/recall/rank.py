@@ -31,10 +31,8 @@ class Ranked:
     note: str = ""
 
 
-def fuse(lexical: Sequence[Scored], dense: Sequence[Scored] | None = None) -> list[Ranked]:
-    """The channels as one list, best first. Without a dense channel that is the lexical one."""
-    if dense:
-        raise NotImplementedError("no dense channel is built")
+def fuse(lexical: Sequence[Scored]) -> list[Ranked]:
+    """The channels as one list, best first. There is one channel so far; another one joins here, as an argument."""
     return [
         Ranked(hit.document, hit.coverage, hit.strength, hit.exact, lexical_rank=rank)
         for rank, hit in enumerate(lexical, 1)

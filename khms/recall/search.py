@@ -27,6 +27,7 @@ LEXICAL_ONLY = "by words alone: this version builds no vectors"
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`note` says why the channel is not hybrid. `behind` is empty, or says why the index may be behind the base.
+    `rebuilt` is empty, or says why the index that was there could not be used and was built anew on the way.
     `elsewhere` counts, where there are no hits, what the shelves that were not asked hold: unreviewed, fog."""
 
     query: str
@@ -36,6 +37,7 @@ class Answer:
     elapsed_ms: float
     behind: str
     checked_at: float
+    rebuilt: str = ""
     elsewhere: tuple[tuple[str, int], ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
@@ -49,6 +51,7 @@ class Answer:
             "note": self.note,
             "elapsed_ms": self.elapsed_ms,
             "behind": self.behind or None,
+            "rebuilt": self.rebuilt or None,
             "elsewhere": dict(self.elsewhere),
             "hits": [hit.as_json() for hit in self.hits],
         }
@@ -78,7 +81,7 @@ def recall(
         from khms.config import load
 
         config = load(base.root)
-    failed = _refreshed(base, config) if refresh else ""
+    failed, rebuilt = _refreshed(base, config) if refresh else ("", "")
     reader, known = current.opened(base)
     fresh = freshness.compare(base, known)
     query = (plain if as_text else parse)(text, limit=config["recall.query_chars"])
@@ -92,25 +95,25 @@ def recall(
         channel="lexical",
         note=LEXICAL_ONLY,
         elapsed_ms=round((time.perf_counter() - began) * 1000, 2),
-        behind=failed or (fresh.why if fresh.behind else ""),
+        behind=failed if refresh else fresh.why,
         checked_at=fresh.checked_at,
+        rebuilt=rebuilt,
         elsewhere=() if hits else _elsewhere(base, reader, query, depth, include_fog, unreviewed),
     )
 
 
-def _refreshed(base: Base, config: Mapping[str, Any]) -> str:
-    """Why the index could not be brought up to date; raises only where there is no index at all."""
+def _refreshed(base: Base, config: Mapping[str, Any]) -> tuple[str, str]:
+    """Why the index could not be brought up to date, and why it was built anew; raises only where there is no index."""
     from khms.index.sync import refresh
 
     try:
-        refresh(base, config=config)
+        return "", refresh(base, config=config).rebuilt or ""
     except (Busy, Unavailable) as error:
         try:
             current.opened(base)
         except Unavailable:
             raise error from None
-        return error.message
-    return ""
+        return error.message, ""
 
 
 def _ranked(

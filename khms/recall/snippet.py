@@ -59,8 +59,13 @@ def _cut(row: str, weights: Mapping[str, float], language: str) -> str:
         return text
     pieces = text.split(" ")
     worth = [sum(weights.get(stem, 0.0) for stem in set(_stems(piece, language))) for piece in pieces]
-    at = len(" ".join(pieces[: worth.index(max(worth))]))
-    start = 0 if at <= LEAD else text.rfind(" ", 0, at - LEAD) + 1
-    start = min(start, max(0, text.rfind(" ", 0, len(text) - LONGEST + 1) + 1)) if start else 0
-    stretch = text[start : start + LONGEST]
-    return f"{'… ' if start else ''}{stretch.strip()}{' …' if start + LONGEST < len(text) else ''}"
+    before = pieces[: worth.index(max(worth))]
+    at = len(" ".join(before)) + bool(before)
+    start = min(max(0, at - LEAD), len(text) - LONGEST)
+    if start:
+        start = min(text.find(" ", start) + 1 or at, at)
+    end = start + LONGEST
+    if end < len(text):
+        blank = text.rfind(" ", at, end)
+        end = blank if blank > 0 else end
+    return f"{'… ' if start else ''}{text[start:end]}{' …' if end < len(text) else ''}"

@@ -1,5 +1,6 @@
 """The cards of a base: reading them all, one bad file never hiding another, and the bytes of new ones."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,23 +33,42 @@ class Shelf:
         return found
 
 
-def card_files(base: Base) -> Iterator[Path]:
-    """Every file of know/ and archive/, sub-folders included, in a fixed order."""
-    for folder in (base.know, base.archive):
-        yield from sorted(path for path in folder.rglob("*.md") if path.is_file())
+def card_paths(base: Base) -> Iterator[str]:
+    """The base path of every file of know/ and archive/, sub-folders included, in a fixed order. Names only, as texts:
+    over 10,000 cards `Path` objects would cost more than reading the files."""
+    for folder in (KNOW, ARCHIVE):
+        yield from sorted(_below(f"{base.root}/{folder}", folder))
 
 
-def load(base: Base, path: Path) -> Card:
-    """One card; raises Unreadable."""
-    shown = base.relative(path)
-    page = markdown.read(path, shown)
-    return card_from(page.meta, page.body, shown, page.body_line)
+def _below(place: str, shown: str) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(place))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        if entry.is_dir():
+            yield from _below(entry.path, f"{shown}/{entry.name}")
+        elif entry.name.endswith(".md"):
+            yield f"{shown}/{entry.name}"
+
+
+def load(base: Base, path: str) -> Card:
+    """The card at a base path; raises Unreadable."""
+    try:
+        with open(f"{base.root}/{path}", "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise Unreadable(
+            f"the file cannot be read: {error.strerror or error}", path=path, mend="check the file and its permissions"
+        ) from error
+    page = markdown.parse(data, path)
+    return card_from(page.meta, page.body, path, page.body_line)
 
 
 def shelf(base: Base) -> Shelf:
     cards: dict[str, Card] = {}
     unreadable = []
-    for path in card_files(base):
+    for path in card_paths(base):
         try:
             card = load(base, path)
         except Unreadable as error:
@@ -64,7 +84,7 @@ def find(base: Base, card_id: str) -> Path | None:
         path = folder / f"{card_id}.md"
         if path.is_file():
             return path
-    return next((path for path in card_files(base) if path.stem == card_id), None)
+    return next((base.path(path) for path in card_paths(base) if _stem(path) == card_id), None)
 
 
 def approvals(base: Base) -> list[Approval]:
@@ -91,10 +111,14 @@ def approvals(base: Base) -> list[Approval]:
 
 def greatest_id(base: Base, records: list[Approval]) -> int:
     """The greatest number among all ids of know/, archive/ and approvals/; 0 in an empty base."""
-    ids = [path.stem for path in card_files(base)]
+    ids = [_stem(path) for path in card_paths(base)]
     ids += [card.id for record in records for card in record.cards]
     ids += [old for record in records for card in record.cards for old in card.was]
     return max((id_number(i) for i in ids if is_card_id(i)), default=0)
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".md")
 
 
 def know_path(card_id: str) -> str:

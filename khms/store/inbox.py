@@ -147,7 +147,8 @@ def single(data: bytes, name: str, shown: str) -> Unit:
                 problems.append(found.error)
                 continue
             own = as_text(found.meta.get("id")) or f"C{len(candidates) + 1}"
-            candidates.append(Candidate(own, found.meta, found.body, shown, found.line, found.text))
+            place = found.line + found.text[: len(found.text) - len(found.body)].count("\n")
+            candidates.append(Candidate(own, found.meta, found.body, shown, place, found.text))
     return Unit(name, shown, True, tuple(candidates), tuple(problems))
 
 

@@ -230,6 +230,14 @@ class Repo:
         cut = len(self.prefix)
         return [os.fsdecode(entry[3:])[cut:] for entry in out.split(b"\0") if entry]
 
+    def holding(self, words: Iterable[str], *folders: str) -> list[str]:
+        """The base paths below `folders` whose text holds one of `words` (ASCII, without regard to case)."""
+        asked = [part for word in words for part in ("-e", word)]
+        if not asked:
+            return []
+        out = self.run("grep", "-z", "-l", "-i", "-F", "--untracked", *asked, "--", *folders, ok=(0, 1))
+        return [os.fsdecode(name) for name in out.split(b"\0") if name]
+
     def run_hook(self, name: str, *args: str, index: Path, pass_fds: Sequence[int] = ()) -> None:
         """Runs the user's own commit hook `name` against `index`, if there is one; raises Refused with its words where
         it says no."""

@@ -11,6 +11,7 @@ from khms.store.layout import Base
 from khms.store.repo import Repo
 
 LARGEST = 8 * 1024 * 1024  # bytes; a larger file is not read
+_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _LINK, _SUBMODULE = "120000", "160000"
 
 
@@ -49,25 +50,28 @@ def entry(base: Base, path: str) -> Entry | None:
     """A file of the work tree, None where there is none any more (or a folder stands there). Links are not followed."""
     file = f"{base.root}/{path}"
     try:
-        held = os.lstat(file)
-        if stat.S_ISLNK(held.st_mode):
-            return Entry(path, link=os.readlink(file))  # noqa: PTH115  no Path for each of many files
+        fd = os.open(file, _READ)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if Path(file).is_symlink():
+            return Entry(path, link=os.readlink(file))  # noqa: PTH115  its text, not a Path made of it
+        return Entry(path, problem=error.strerror or str(error))
+    try:
+        held = os.fstat(fd)
         if not stat.S_ISREG(held.st_mode):
             return None
         if held.st_size > LARGEST:
             return Entry(path, size=held.st_size, problem=f"it holds {held.st_size:,} bytes")
-        fd = os.open(file, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
-        try:
-            data = os.read(fd, held.st_size + 1)
+        data = os.read(fd, held.st_size + 1)
+        if len(data) != held.st_size:  # it is being written to
             while more := os.read(fd, 1 << 20):
                 data += more
-        finally:
-            os.close(fd)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return Entry(path, data, len(data))
     except OSError as error:
         return Entry(path, problem=error.strerror or str(error))
-    return Entry(path, data, len(data))
+    finally:
+        os.close(fd)
 
 
 def staged(repo: Repo, index: str = "") -> list[Entry]:

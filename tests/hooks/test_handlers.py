@@ -106,7 +106,7 @@ def test_what_waits_and_what_is_late_is_said_at_the_start(indexed: Base, write: 
     write(indexed, "memory/inbox/2026-11-30-nightly/C1.md", "x")
     assert "1 candidate awaits review in 1 inbox unit: khms inbox list" in str(decide(indexed, "session-start").text)
     write(indexed, "memory/inbox/2026-11-29-nightly/C1.md", "x")
-    write(indexed, ".khms/state/nightly.json", json.dumps({"succeeded": "2026-01-01T00:00:00Z"}))
+    write(indexed, ".khms/state/nightly.json", json.dumps({"success": "2026-01-01T00:00:00Z"}))
     text = str(decide(indexed, "session-start").text)
     assert "2 candidates await review in 2 inbox units: khms inbox list\n" in text
     assert "The nightly run last succeeded " in text and " days ago: khms nightly" in text

@@ -176,6 +176,12 @@ def test_a_base_nobody_trusted_says_so_once_and_answers_nothing(
     assert "have changed" in str(hook(start))
 
 
+def put(path: Path, data: bytes) -> None:
+    """A new file in the place of the old: cut in place, one that this process has mapped would end it."""
+    path.unlink()
+    path.write_bytes(data)
+
+
 def damage_missing(base: Base) -> None:
     import shutil
 
@@ -189,13 +195,13 @@ def damage_manifest(base: Base) -> None:
 def damage_files(base: Base) -> None:
     for path in base.index.rglob("*"):
         if path.is_file() and path.name != "manifest.json":
-            path.write_bytes(path.read_bytes()[:10])
+            put(path, path.read_bytes()[:10])
 
 
 def damage_bytes(base: Base) -> None:
     for path in base.index.rglob("*"):
         if path.is_file() and path.name != "manifest.json":
-            path.write_bytes(b"\xff" * path.stat().st_size)
+            put(path, b"\xff" * path.stat().st_size)
 
 
 def damage_config(base: Base) -> None:
@@ -338,10 +344,14 @@ def test_by_hand_it_is_the_same(
     [[], ["--host"], ["--host", ""], ["--host", "nobody"], ["--hots", "claude-code"], ["claude-code"], ["--", "x"]],
 )
 def test_wrong_options_never_disturb_a_host(
-    by_hand: Callable[..., "subprocess.CompletedProcess[bytes]"], logged: Logged, words: list[str]
+    by_hand: Callable[..., "subprocess.CompletedProcess[bytes]"], logged: Logged, indexed: Base, words: list[str]
 ) -> None:
     done = by_hand("hook", "run", *words)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert [line["decision"] for line in [*logged(None), *logged(indexed)]] == ["silent"]
+    program = f"'{Path(sys.executable).parent / 'khms'}' hook run --hots <&-"
+    closed = subprocess.run(["sh", "-c", program], capture_output=True, timeout=60, check=False)
+    assert (closed.returncode, closed.stdout, closed.stderr) == (0, b"", b"")
 
 
 def test_a_person_at_a_terminal_is_told_how(indexed: Base) -> None:

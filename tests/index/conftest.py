@@ -1,10 +1,8 @@
 """What the index's tests share: an index of a few documents, and a process that may not do everything."""
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,8 +27,8 @@ def indexed(tmp_path: Path) -> Callable[..., Reader]:
         with writing(folder, language) as writer:
             if isinstance(documents, dict):
                 documents = [
-                    Document(key, "card", f"memory/know/{key}.md", 1, f"card {number}", body)
-                    for number, (key, body) in enumerate(documents.items())
+                    Document(key, "card", f"memory/know/{key}.md", 1, "untitled", body)
+                    for key, body in documents.items()
                 ]
             writer.add(tuple(documents))
         return Reader(folder, language)
@@ -50,40 +48,33 @@ def ask() -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def as_nobody() -> Iterator[Callable[[Base, str], Any]]:
-    """as_nobody(base, code): a copy of the base, handed to a user without rights over it where the tests run as root;
-    `code` sees it as `base` and prints JSON. A line of `code` that begins with `#!` is a shell command that runs first,
-    as the present user, in the copy."""
+def as_nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
+    """as_nobody(base, prepare, act): makes a copy of the base, lets `prepare` change it, and calls `act(copy)` as a
+    user without special rights: root, who may do anything, becomes another user for that time. `act` is called once
+    before, so that nothing is left to import."""
     place = Path(tempfile.mkdtemp(prefix="khms-nobody-"))
     place.chmod(0o755)
+    for name in ("HOME", "KHMS_CONFIG_HOME", "KHMS_DATA_HOME"):
+        monkeypatch.setenv(name, str(place))
 
-    def run(base: Base, code: str) -> Any:
-        root = place / "base"
-        shutil.copytree(base.root, root, symlinks=True)
-        user: dict[str, Any] = {}
-        if os.geteuid() == 0:
-            for path in (root, *root.rglob("*")):
+    def run(base: Base, prepare: Callable[[Base], None], act: Callable[[Base], Any]) -> Any:
+        first, copy = Base(place / "first"), Base(place / "copy")
+        for made in (first, copy):
+            shutil.copytree(base.root, made.root, symlinks=True)
+        act(first)
+        root = os.geteuid() == 0
+        if root:
+            for path in (copy.root, *copy.root.rglob("*")):
                 os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
-            user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-        lines = code.strip().splitlines()
-        for line in lines:
-            if line.startswith("#!"):
-                subprocess.run(line[2:], shell=True, cwd=root, check=True)
-        head = f"import json\nfrom pathlib import Path\nfrom khms.store.layout import Base\nbase = Base(Path({str(root)!r}))"
-        done = subprocess.run(
-            [sys.executable, "-c", "\n".join([head, *lines])],
-            cwd=root,
-            capture_output=True,
-            encoding="utf-8",
-            check=False,
-            env={**os.environ, "HOME": str(place), "KHMS_CONFIG_HOME": str(place), "GIT_CONFIG_GLOBAL": "/dev/null"},
-            **user,
-        )
-        subprocess.run(["chmod", "-R", "u+rwX", str(root)], check=False)
-        if done.returncode and "Permission denied" in done.stderr and "khms" not in done.stderr:
-            pytest.skip("the interpreter cannot be run by another user here")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        prepare(copy)
+        try:
+            if root:
+                os.seteuid(NOBODY)
+            return act(copy)
+        finally:
+            if root:
+                os.seteuid(0)
+            subprocess.run(["chmod", "-R", "u+rwX", str(copy.root)], check=True)
 
     yield run
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(place)

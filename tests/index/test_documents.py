@@ -58,7 +58,9 @@ def test_control_characters_never_reach_a_title() -> None:
 
 def test_byte_order_mark_and_crlf() -> None:
     plain = documents(Place("card", "K-00007"), "memory/know/K-00007.md", CARD.encode())
-    windows = documents(Place("card", "K-00007"), "memory/know/K-00007.md", b"\xef\xbb\xbf" + CARD.replace("\n", "\r\n").encode())
+    windows = documents(
+        Place("card", "K-00007"), "memory/know/K-00007.md", b"\xef\xbb\xbf" + CARD.replace("\n", "\r\n").encode()
+    )
     assert plain == windows
 
 
@@ -162,7 +164,8 @@ def test_candidates_and_where_they_lie() -> None:
 
 
 def test_the_older_single_file_inbox() -> None:
-    text = "# sweep\n\n## Cards\n\n### C1: rotation lost rows\n\n```yaml\nid: C1\n---\nFIX: reopen\n```\n\n### C2: two\n\nx\n\n## Flagged\n\n- C2 is thin\n"
+    text = "# sweep\n\n## Cards\n\n### C1: rotation lost rows\n\n```yaml\nid: C1\n---\nFIX: reopen\n```\n\n"
+    text += "### C2: two\n\nx\n\n## Flagged\n\n- C2 is thin\n"
     found = read("inbox", "2026-03-05", "memory/inbox/2026-03-05.md", text)
     assert [document.id for document in found] == ["2026-03-05/C1", "2026-03-05/C2"]
     assert "reopen" in found[0].body and found[0].line == 5

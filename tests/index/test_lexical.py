@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -84,9 +85,7 @@ def test_trouble_makers_are_only_text(indexed: Build, ask: Ask) -> None:
     check_trouble(indexed, ask, list(TROUBLE))
 
 
-def test_the_shared_queries_are_only_text(
-    indexed: Build, ask: Ask, shared: Callable[[str], Path]
-) -> None:
+def test_the_shared_queries_are_only_text(indexed: Build, ask: Ask, shared: Callable[[str], Path]) -> None:
     check_trouble(indexed, ask, json.loads(shared("cases/28-queries.json").read_text(encoding="utf-8")))
 
 
@@ -117,7 +116,17 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     return Reader(folder, "english")
 
 
-@pytest.mark.parametrize("text", ["(" * 10000, '"' * 10000, "a:(" * 3000, "x" * 100000, "a b " * 5000, "\n".join(f"at frame_{n}()" for n in range(3000))])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 10000,
+        '"' * 10000,
+        "a:(" * 3000,
+        "x" * 100000,
+        "a b " * 5000,
+        "\n".join(f"at frame_{n}()" for n in range(3000)),
+    ],
+)
 def test_length_and_nesting_do_no_harm(small: Reader, text: str) -> None:
     small.search(Query(text), depth=5)
 
@@ -204,7 +213,18 @@ def test_the_shared_identifiers(indexed: Build, ask: Ask, shared: Callable[[str]
     names = [
         *("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "db.pool.acquire", "user_profile_cache"),
         *("VeryLongGeneratedHandlerNameForPaymentsReconciliationJob", "--no-verify-ssl", "APP_DB_URL", "2026.4.10"),
-        *("E-1234", "src/app/main_test.py", "CI", "Go", "C#", "pool", "profile", "reconciliation", "db_url", "main_test"),
+        *(
+            "E-1234",
+            "src/app/main_test.py",
+            "CI",
+            "Go",
+            "C#",
+            "pool",
+            "profile",
+            "reconciliation",
+            "db_url",
+            "main_test",
+        ),
         *("cafe", "strasse", "ﬁle", "file", "angstrom", "naive"),
     ]
     for name in names:
@@ -278,12 +298,14 @@ def test_a_phrase_must_stand_there(indexed: Build, ask: Ask) -> None:
     assert sorted(ask(reader, "wire", phrases=("", "***"))) == ["K-00001", "K-00002"]
 
 
+ONE: dict[str, Any] = {"type": "policy", "status": "active", "scope": "universal", "date": "2026-01-05"}
+TWO: dict[str, Any] = {"type": "fact", "status": "challenged", "scope": "project:vane", "date": "2026-02-01"}
 FILTERED = [
-    Document("K-1", "card", "memory/know/K-1.md", 1, "one", "wind", ("Sensors", "gotcha"), "policy", "active", "universal", date="2026-01-05"),
-    Document("K-2", "card", "memory/know/K-2.md", 1, "two", "wind", ("sensors",), "fact", "challenged", "project:vane", date="2026-02-01"),
-    Document("N", "note", "N.md", 1, "three", "wind", (), "", "", "", date="2026-03"),
+    Document("K-1", "card", "memory/know/K-1.md", 1, "one", "wind", ("Sensors", "gotcha"), **ONE),
+    Document("K-2", "card", "memory/know/K-2.md", 1, "two", "wind", ("sensors",), **TWO),
+    Document("N", "note", "N.md", 1, "three", "wind", date="2026-03"),
     Document("M", "note", "M.md", 1, "four", "wind"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

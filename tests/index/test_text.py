@@ -19,7 +19,7 @@ def everything(text: str) -> set[str]:
 @given(st.text())
 def test_any_text_has_terms_without_blanks(text: str) -> None:
     found = terms(text)
-    for name in Terms.__match_args__:  # type: ignore[attr-defined]
+    for name in Terms.__match_args__:
         for term in getattr(found, name):
             assert term and len(term) <= 2 * LONGEST and not any(c.isspace() for c in term)
 

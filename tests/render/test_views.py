@@ -7,7 +7,8 @@ from typing import Any
 
 from khms.model.card import Card, Links
 from khms.model.tags import registry_from
-from khms.render import views
+from khms.render import pages, views
+from khms.render.pages import MARKER
 from khms.store import cards
 from khms.store.layout import Base
 
@@ -30,7 +31,7 @@ def memory(held: dict[str, Card]) -> str:
 def test_an_empty_base_has_its_three_pages() -> None:
     pages = views.views({})
     assert sorted(pages) == ["MEMORY.md", "memory/views/recent.md", "memory/views/tags.md"]
-    assert all(data.startswith(views.MARKER) and data.endswith(b"\n") for data in pages.values())
+    assert all(data.startswith(MARKER) and data.endswith(b"\n") for data in pages.values())
 
 
 def test_memory_names_what_counts() -> None:
@@ -89,7 +90,7 @@ def test_ages_count_to_the_newest_card() -> None:
 def test_odd_tags_get_safe_and_different_pages() -> None:
     tags = ["gotcha", "Gotcha", "GOTCHA", "../../x", "a/b", "a b", "a-b", "con", "CON", "con.md", "Łódź", "日本", "😀"]
     tags += ["", "x" * 300, "-x", ".hidden", "tag-0123abcd", "nul.txt", "C++", "c#", "a\x00b", "\ud800"]
-    paths = [views.topic_path(tag) for tag in tags]
+    paths = [pages.topic_path(tag) for tag in tags]
     names = [path.removeprefix("memory/views/topics/") for path in paths]
     assert len({name.casefold() for name in names}) == len(tags)
     for name in names:

@@ -381,6 +381,23 @@ def test_a_kill_anywhere_is_completed_by_the_next_run(
     assert kill.kill_points(prepare, ["init"], check, first=first, step=step) > 5
 
 
+def test_one_base_finishes_what_a_kill_left_of_another(project: Path, run_khms: Run, git: Git) -> None:
+    """A repository keeps one intent for all bases in it."""
+    for name in ("src", "."):
+        assert run_khms("init", name, cwd=project).returncode == 0
+    other, here = project / "src/.memory", project / ".memory"
+    card = ("card", "new", "principle", "--title", "t", "--body", "-")
+    finished = 0
+    for at in range(20, 60, 3):
+        before = git(project, "rev-parse", "HEAD")
+        done = run_khms(*card, cwd=other, env={"KHMS_KILL_AT": str(at)}, input="words\n")
+        assert run_khms("views", cwd=here).returncode == 0
+        assert git(project, "status", "--porcelain").splitlines() == ["M src/main.py", "A  staged"]
+        finished += git(project, "rev-parse", "HEAD") != before and done.returncode != 0
+        assert not (here / "memory/inbox").exists()
+    assert finished
+
+
 def test_the_plan_reads_only(tmp_path: Path) -> None:
     plan = siting.plan(tmp_path / "new", named=True)
     assert (plan.kind, plan.fresh, plan.root) == ("new", True, tmp_path / "new")

@@ -1,31 +1,46 @@
 """What must stand in no file, whatever it is: secrets, words that would steer an agent, halves of a merge."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from khms.check.context import Context
-from khms.check.subject import CANDIDATE, CARD, Fault, Subject
+from khms.check.subject import CARD, Fault, Subject
+
+if TYPE_CHECKING:
+    from khms.check.screening import Hit
+
+
+_WORDS = {
+    "secret": "a secret",
+    "injection": "words that could steer an agent",
+    "exfiltration": "a way to carry data out",
+}
 
 
 def secrets(subject: Subject, context: Context) -> Iterator[Fault]:
     """KH013: no secret, credential or private key."""
-    for hit in subject.hits:
-        if hit.kind == "secret":
-            mend = "take it out and renew it: history keeps what was committed"
-            yield Fault(hit.line, f"a secret ({hit.id}): {hit.snippet}", mend)
+    mend = "take it out and renew it: history keeps what was committed"
+    yield from _faults((hit for hit in subject.hits if hit.kind == "secret"), mend)
 
 
 def injection(subject: Subject, context: Context) -> Iterator[Fault]:
     """KH014: no words that would steer an agent or carry data out, unless a reviewer waived it for this card."""
     if subject.kind == CARD and any("screening" in proof.waived for proof in context.proofs.get(subject.name, ())):
         return
-    if subject.kind == CANDIDATE and subject.unit == subject.path:
-        return  # the older inbox file is looked at as a whole
-    for hit in subject.hits:
-        if hit.kind != "secret":
-            mend = "reword it as a statement, or approve it with --waive screening:LABEL --why"
-            yield Fault(hit.line, f"this reads like an {hit.kind} ({hit.id}): {hit.snippet}", mend)
+    mend = "reword it as a statement, or approve it with --waive screening:LABEL --why"
+    yield from _faults((hit for hit in subject.hits if hit.kind != "secret"), mend)
+
+
+def _faults(hits: Iterable["Hit"], mend: str) -> Iterator[Fault]:
+    """One fault a line and kind, however many patterns see something there."""
+    by_place: dict[tuple[int, str], list[Hit]] = {}
+    for hit in hits:
+        by_place.setdefault((hit.line, hit.kind), []).append(hit)
+    for (line, kind), held in by_place.items():
+        names = ", ".join(dict.fromkeys(hit.id for hit in held))
+        yield Fault(line, f"{_WORDS[kind]} ({names}): {held[0].snippet}", mend)
 
 
 def whole(subject: Subject, context: Context) -> Iterator[Fault]:

@@ -10,7 +10,6 @@ from khms.check.context import Context
 from khms.check.subject import APPROVAL, RECEIPT, SETTINGS, TAG_FILE, UNIT, Fault, Subject
 from khms.errors import Refused
 from khms.store import schema
-from khms.store.strict import StrictHandler
 from khms.store.yamltext import Unreadable
 
 _RESTORE = "restore it: git checkout -- FILE"
@@ -20,6 +19,8 @@ def readable(subject: Subject, context: Context) -> Iterator[Fault]:
     """KH001 for what is no page: it parses, and its schema accepts it."""
     if subject.error is not None:
         yield Fault(subject.error.line, subject.error.message, subject.error.mend)
+    elif (line := _undecodable(subject.entry.data)) is not None:
+        yield Fault(line, "this is not UTF-8", "save the file as UTF-8")
     elif subject.kind == SETTINGS:
         yield from _settings(subject)
     elif subject.kind == TAG_FILE:
@@ -30,9 +31,18 @@ def readable(subject: Subject, context: Context) -> Iterator[Fault]:
         yield from _json(subject, {APPROVAL: "approval", UNIT: "unit"}[subject.kind])
 
 
-def _value(data: bytes | str) -> tuple[Any, Fault | None]:
+def _undecodable(data: bytes) -> int | None:
+    """The line of the first byte that is not UTF-8."""
     try:
-        return json.loads(data), None
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return data.count(b"\n", 0, error.start) + 1
+    return None
+
+
+def _value(text: str) -> tuple[Any, Fault | None]:
+    try:
+        return json.loads(text), None
     except json.JSONDecodeError as error:
         return None, Fault(error.lineno, f"this is no JSON: {error.msg}", _RESTORE)
     except (ValueError, RecursionError) as error:
@@ -40,7 +50,7 @@ def _value(data: bytes | str) -> tuple[Any, Fault | None]:
 
 
 def _json(subject: Subject, name: str) -> Iterator[Fault]:
-    value, fault = _value(subject.entry.data.removeprefix(b"\xef\xbb\xbf"))
+    value, fault = _value(subject.text)
     if fault is not None:
         yield fault
         return
@@ -72,8 +82,10 @@ def _receipts(subject: Subject) -> Iterator[Fault]:
 def _tags(subject: Subject) -> Iterator[Fault]:
     if not any(line.strip() and not line.lstrip().startswith("#") for line in subject.text.split("\n")):
         return
+    from khms.store.strict import StrictHandler
+
     try:
-        meta, places = StrictHandler(subject.path).read(subject.text.removeprefix("\ufeff"))
+        meta, places = StrictHandler(subject.path).read(subject.text)
     except Unreadable as error:
         yield Fault(error.line, error.message, error.mend)
         return
@@ -86,7 +98,7 @@ def _tags(subject: Subject) -> Iterator[Fault]:
 
 def _settings(subject: Subject) -> Iterator[Fault]:
     try:
-        config.parse(subject.text.removeprefix("\ufeff"), subject.path)
+        config.parse(subject.text, subject.path)
     except Refused as error:
         place = re.search(r"\(at line ([0-9]+)", error.message)
         line = int(place[1]) if place else _setting_line(subject.text, error.message)
@@ -94,7 +106,7 @@ def _settings(subject: Subject) -> Iterator[Fault]:
         return
     import tomllib
 
-    for pointer, message in schema.problems("config", tomllib.loads(subject.text.removeprefix("\ufeff"))):
+    for pointer, message in schema.problems("config", tomllib.loads(subject.text)):
         key = schema.keys(pointer)[-1] if pointer else ""
         yield Fault(_setting_line(subject.text, f"x.{key} "), message, schema.meaning("config", pointer))
 

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 
 from khms.check.context import Context
-from khms.check.subject import CANDIDATE, CARD, NOTE, Fault, Subject
+from khms.check.subject import CARD, NOTE, Fault, Subject
 from khms.model.card import RELATIONS, canonical_type, is_card_id
 from khms.store import schema
 
@@ -22,8 +22,8 @@ def frontmatter(subject: Subject, context: Context) -> Iterator[Fault]:
     if not subject.meta:
         yield Fault(1, "the frontmatter is missing", "begin the file with `---`, `id: …` and the other keys, `---`")
         return
-    name = "candidate" if subject.kind == CANDIDATE else "card"
-    value = schema.convert(subject.meta, name) if subject.kind == CANDIDATE else subject.meta
+    name = "card" if subject.kind == CARD else "candidate"
+    value = subject.meta if subject.kind == CARD else schema.convert(subject.meta, name)
     if not schema.fits(name, value):
         for pointer, message in schema.problems(name, value):
             yield Fault(_line(subject, pointer), message, _mend(name, pointer, message))

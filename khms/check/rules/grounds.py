@@ -12,7 +12,7 @@ _ADDRESS = re.compile(
 )
 _CARD = re.compile(r"(?<![\w/-])K-[0-9]{5,}(?!\w)")
 _PATH = re.compile(
-    r"(?<![\w/.-])(?P<path>(?:[\w.@+~-]+/)+[\w.@+~-]*\w|[\w@+~-][\w.@+~-]*\.[A-Za-z]\w{0,7})"
+    r"(?<![\w/.~-])(?P<path>/?(?:[\w.@+~-]+/)+[\w.@+~-]*\w|[\w@+~-][\w.@+~-]*\.[A-Za-z]\w{0,7})"
     r"(?:,?\s*(?:lines?\s|l\.|:)\s*(?P<first>[0-9]{1,9})(?:\s*(?:[-–—]|to|and)\s*(?P<last>[0-9]{1,9}))?)?"
 )
 _SPACED = re.compile(r"(?P<path>[^\n]+?)(?:,?\s*(?:lines?\s|l\.|:)\s*(?P<first>[0-9]{1,9})\b.*)?", re.DOTALL)

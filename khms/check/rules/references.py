@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from khms.check.context import Context
-from khms.check.subject import CANDIDATE, Fault, Subject
+from khms.check.subject import CARD, Fault, Subject
 from khms.check.wikilinks import wikilinks
 from khms.model.card import is_card_id
 
@@ -36,7 +36,7 @@ def _broken(target: str, subject: Subject, context: Context) -> str:
         return "" if context.exists(target) else "there is no such card"
     if not (target[:1] == "C" and target[1:].isdigit()):
         return ""
-    if subject.kind != CANDIDATE:
+    if subject.kind == CARD:
         return "a label of an inbox unit, which means nothing here"
     if target in context.labels.get(subject.unit, ()) or (subject.unit, target) in context.taken:
         return ""

@@ -7,7 +7,6 @@ from khms.check.context import Context
 from khms.check.subject import Fault, Subject
 from khms.model.card import as_list
 from khms.model.tags import registry_from
-from khms.store.strict import StrictHandler
 from khms.store.yamltext import Unreadable
 
 
@@ -26,6 +25,8 @@ def registered(subject: Subject, context: Context) -> Iterator[Fault]:
 
 def registry(subject: Subject, context: Context) -> Iterator[Fault]:
     """KH011 for memory/tags.yaml: an alias means one tag."""
+    from khms.store.strict import StrictHandler
+
     try:
         meta, places = StrictHandler(subject.path).read(subject.text)
     except Unreadable:

@@ -1,0 +1,143 @@
+"""`khms hook`: what a person sees of it, and what it leaves alone."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from khms.hooks import sessions
+from khms.index import sync
+from khms.store.layout import Base
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def khms(run_khms: Run, base: Base, add_card: Callable[..., Path], commit: Callable[..., str]) -> Run:
+    """The command on a base with one card and an index; the base is named, unless `root` is False."""
+    add_card(
+        base, "K-00001", title="The checksum fails on deploy", body="SYMPTOM: the checksum fails on each deploy.\n"
+    )
+    commit(base, "one card")
+    sync.refresh(base)
+
+    def run(*words: str, root: bool = True, **more: Any) -> "subprocess.CompletedProcess[str]":
+        return run_khms(*(("--root", str(base.root)) if root else ()), "hook", *words, **more)
+
+    return run
+
+
+def test_install_and_uninstall_say_what_is_next(khms: Run, own_environment: Path) -> None:
+    settings = own_environment / ".claude" / "settings.json"
+    done = khms("install")
+    assert done.returncode == 0 and str(settings) in done.stdout
+    assert "next: khms hook test" in done.stdout and "undo: khms hook uninstall claude-code" in done.stdout
+    assert "UserPromptSubmit" in settings.read_text(encoding="utf-8")
+    assert "already installed" in khms("install", "claude-code").stdout
+    done = khms("uninstall", "claude-code")
+    assert done.returncode == 0 and not settings.exists()
+    assert khms("uninstall").returncode == 0
+
+
+def test_install_names_what_will_keep_it_from_answering(khms: Run, own_environment: Path) -> None:
+    done = khms("install", root=False)
+    assert done.returncode == 0 and "is not trusted yet: khms trust" in done.stderr
+    sessions.switch(False)
+    assert "switched off for every session: khms hook on" in khms("install").stderr
+
+
+def test_a_projects_own_settings(khms: Run, base: Base, own_environment: Path) -> None:
+    done = khms("install", "--scope", "project")
+    assert done.returncode == 0 and "uninstall claude-code --scope project" in done.stdout
+    assert (base.root / ".claude" / "settings.json").exists() and not (own_environment / ".claude").exists()
+
+
+@pytest.mark.parametrize("words", [["install", "nobody"], ["status", "nobody"], ["install", "--scope", "all"]])
+def test_an_unknown_host_or_scope_is_a_wrong_call(khms: Run, words: list[str]) -> None:
+    done = khms(*words)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
+def test_status_tells_where_and_why_not(khms: Run, base: Base) -> None:
+    done = khms("status")
+    assert done.returncode == 0 and f"answers here come from {base.root}" in done.stdout
+    assert "next: khms hook install claude-code" in done.stdout
+    khms("install")
+    value = json.loads(khms("status", "--json", root=False).stdout)
+    assert value["schema"] == "khms.hook-status/1" and value["base"] is None
+    installed = {(row["host"], row["scope"]): row["installed"] for row in value["hosts"]}
+    assert installed == {("claude-code", "user"): True, ("claude-code", "project"): False}
+    assert any("khms trust" in problem for problem in value["problems"])
+
+
+def test_test_shows_what_would_be_said(khms: Run, base: Base) -> None:
+    done = khms("test", "why does the checksum fail on deploy?")
+    assert done.returncode == 0
+    assert done.stdout.startswith("[khms] Reference data from ") and "\nK-00001 " in done.stdout
+    assert "K-00001  injected" in done.stderr and "threshold 0.5" in done.stderr
+    assert khms("test", "why does the checksum fail on deploy?").stdout == done.stdout, "nothing is kept"
+    assert not base.log.exists() and not (base.state / "sessions").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["please paint the login button blue"], "nothing on record has its words"),
+        (["what does the checksum tell the kitchen staff about the weather in spring"], "below the threshold"),
+        (["<system-reminder>checksum deploy</system-reminder>"], "no question is left"),
+        (["--event", "shell", "ls -la"], "no question is left"),
+        (["ok"], "too short"),
+    ],
+)
+def test_test_names_the_gate_that_says_no(khms: Run, words: list[str], why: str) -> None:
+    done = khms("test", *words)
+    assert (done.returncode, done.stdout) == (1, "") and why in done.stderr
+
+
+def test_test_of_other_moments_as_json(khms: Run, base: Base) -> None:
+    for words in (
+        ["--event", "shell", "verify checksum deploy"],
+        ["--event", "edit", "d.sh checksum fails deploy"],
+    ):
+        value = json.loads(khms("test", "--json", *words).stdout)
+        assert (value["schema"], value["decision"], value["reason"]) == ("khms.hook-test/1", "inject", None)
+        assert (value["event"], value["threshold"]) == (words[1], 0.5)
+        assert value["hits"][0]["id"] == "K-00001" and value["hits"][0]["injected"] is True
+        assert value["base"] == str(base.root) and value["text"].endswith("[/khms]")
+    done = khms("test", "--json", "ok")
+    value = json.loads(done.stdout)
+    assert done.returncode == 1 and (value["decision"], value["reason"], value["text"]) == ("silent", "short", None)
+
+
+def test_test_knows_no_base_no_trust_and_the_switch(khms: Run, run_khms: Run, tmp_path: Path) -> None:
+    assert "khms trust" in khms("test", "the checksum", root=False).stderr
+    assert "no base here" in run_khms("hook", "test", "the checksum", cwd=tmp_path).stderr
+    khms("off")
+    done = khms("test", "why does the checksum fail on deploy?")
+    assert done.returncode == 1 and "switched off" in done.stderr and "khms hook on" in done.stderr
+
+
+def test_test_without_an_index_says_how_to_build_it(run_khms: Run, base: Base) -> None:
+    done = run_khms("--root", str(base.root), "hook", "test", "why does it fail?")
+    assert done.returncode == 4 and "khms index" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_off_and_on_for_all_and_for_one_session(khms: Run) -> None:
+    assert "off for every session" in khms("off").stdout and sessions.is_off()
+    assert "already off" in khms("off").stdout
+    assert "on for every session" in khms("on").stdout and not sessions.is_off()
+    assert "off for session s1" in khms("off", "--session", "s1").stdout and sessions.is_off("s1")
+    assert khms("on", "--session", "s1").returncode == 0 and not sessions.is_off("s1")
+    assert khms("off", "--session", "-", env={"CLAUDE_CODE_SESSION_ID": "s2"}).returncode == 0
+    assert sessions.is_off("s2") and not sessions.is_off()
+    done = khms("off", "--session", "-")
+    assert done.returncode == 2 and "which session?" in done.stderr
+
+
+def test_help_of_run_shows_how(run_khms: Run) -> None:
+    for words in (["hook", "run", "--help"], ["hook", "run", "-h"]):
+        done = run_khms(*words)
+        assert done.returncode == 0 and "khms hook run --host claude-code < event.json" in done.stdout

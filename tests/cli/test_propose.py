@@ -1,0 +1,89 @@
+"""`khms nightly` as a person types it: what it prints, what it answers programs, and its exit codes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from khms.store.layout import Base
+from khms.store.lock import hold
+
+Run = Callable[..., "CompletedProcess[str]"]
+
+
+def test_a_person_gets_the_counts_the_unit_and_the_next_command(base: Base, run_khms: Run) -> None:
+    done = run_khms("nightly")
+    unit = next(base.inbox.iterdir()).name
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert f"memory/inbox/{unit}: 1 published\nnext: khms inbox show {unit}\n" in done.stdout
+    assert done.stdout.split("\n")[1].split() == ["new", "1"]
+    again = run_khms("nightly")
+    assert (again.returncode, again.stdout) == (0, "no open MARKs\n")
+
+
+def test_a_program_gets_one_document(base: Base, run_khms: Run) -> None:
+    done = run_khms("nightly", "--json")
+    value = json.loads(done.stdout)
+    assert value["schema"] == "khms.nightly/1"
+    assert value["unit"].endswith("-nightly")
+    assert value["marks"] == {
+        "open": 0,
+        "decided": 1,
+        "new": 1,
+        "attach": 0,
+        "correct": 0,
+        "already_carded": 0,
+        "not_carded": 0,
+    }
+    assert value["candidates"] == {"published": 1, "deferred": 0, "dropped": 0}
+    assert (value["calls"], value["cost_usd"], value["stopped_by"]) == (0, 0.0, None)
+    nothing = json.loads(run_khms("nightly", "--json").stdout)
+    assert (nothing["unit"], nothing["marks"]["decided"]) == (None, 0)
+
+
+def test_a_dry_run_prints_the_packet_and_leaves_no_trace(base: Base, run_khms: Run) -> None:
+    done = run_khms("nightly", "--dry-run")
+    assert done.returncode == 0
+    assert "==== evaluate M-" in done.stdout
+    assert "frames failed because a ground was loose" in done.stdout
+    assert not base.local.exists()
+    assert list(base.inbox.iterdir()) == []
+    value = json.loads(run_khms("nightly", "--dry-run", "--json").stdout)
+    assert value["commit"] is None
+    assert value["stages"][0]["stage"] == "collect"
+
+
+def test_exit_codes(base: Base, run_khms: Run, tmp_path: Path) -> None:
+    with hold(base.locks / "nightly.lock", "nightly"):
+        busy = run_khms("nightly")
+    assert busy.returncode == 75
+    assert "holds the lock" in busy.stderr
+    assert run_khms("nightly", "--since", "yesterday").returncode == 2
+    assert run_khms("nightly", "--only-mark", "M-000000000000").returncode == 3
+    assert run_khms("nightly", env={"KHMS_BACKGROUND": "1"}).returncode == 3
+    assert run_khms("nightly", cwd=tmp_path).returncode == 4
+
+
+def test_a_file_that_cannot_be_read_is_named_and_is_no_success(base: Base, run_khms: Run) -> None:
+    (base.journal / "2026-03-05.md").mkdir()
+    done = run_khms("nightly")
+    assert done.returncode == 1
+    assert "journal/2026-03-05.md" in done.stderr
+    assert "1 published" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_base_in_a_folder_of_a_repository(base: Base, run_khms: Run, git: Callable[..., str], tmp_path: Path) -> None:
+    top = tmp_path / "project"
+    (top / ".memory" / "journal").mkdir(parents=True)
+    (top / ".memory" / "khms.toml").write_text("", encoding="utf-8")
+    (top / ".memory" / "journal" / "2026-03-04.md").write_text("MARK[note] in a folder of its own\n", encoding="utf-8")
+    (top / "code.py").write_text("print()\n", encoding="utf-8")
+    git(top, "init", "--quiet")
+    done = run_khms("nightly", cwd=top)
+    assert done.returncode == 0, done.stderr
+    files = git(top, "show", "--name-only", "--format=").split("\n")
+    assert ".memory/journal/2026-03-04.md" in files
+    assert all(name.startswith(".memory/") for name in files)
+    assert git(top, "status", "--porcelain") == "?? .memory/khms.toml\n?? code.py"
