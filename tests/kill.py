@@ -210,12 +210,6 @@ def _warm() -> None:
         if name != "khms.__main__":
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
-    with contextlib.suppress(Exception):
-        from khms.check.patterns import expressions, patterns
-
-        table = patterns()
-        for pattern in (*table.plain, *table.hidden, *table.compact):
-            expressions(pattern)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Lines keep their numbers, so that a match in the reading can be shown in the tex
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from khms.model.frame import invisible
 
@@ -92,12 +92,14 @@ def apart(reading: Reading) -> str:
     return b"".join(reading.run).decode("utf-8", "replace")
 
 
-def spelled(reading: Reading, words: Iterable[bytes]) -> Reading | None:
-    """The reading with digits as the letters they resemble, where that makes one of `words` telling (`1gn0re`)."""
-    for word in words:
-        if not word.isalpha() and word.translate(_DIGITS_AS_LETTERS) in _TELLING:
-            return Reading(reading.plain.translate(_DIGITS))
-    return None
+def misspelled(word: bytes) -> bool:
+    """True for a word that digits make of a telling one (`1gn0re`)."""
+    return not word.isalpha() and word.translate(_DIGITS_AS_LETTERS) in _TELLING
+
+
+def spelled(reading: Reading) -> Reading:
+    """The reading with digits as the letters they resemble."""
+    return Reading(reading.plain.translate(_DIGITS))
 
 
 def decoded(text: str) -> Iterator[tuple[int, Reading]]:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any
 
+from khms.check import ahead
 from khms.check.context import Context
-from khms.check.rulebook import BY_KIND, CONFLICT, DECIDED, OLDER, PROPOSAL, RULES, UNREADABLE
+from khms.check.rulebook import BY_KIND, CONFLICT, DECIDED, OLDER, PROPOSAL, RULES, SCREENED, UNREADABLE, Rules
 from khms.check.subject import CANDIDATE, CARD, NOTE, PART, SINGLE, Fault, Subject, kind_of, subjects
 from khms.check.survey import survey
 from khms.model.card import Card
@@ -63,14 +64,20 @@ def lint(
         listed = tracked.listing(base, repo) if paths is None else _named(base, repo, paths)
         entries = [entry for entry in (tracked.entry(base, path) for path in listed) if entry is not None]
         names = listed if paths is None else tracked.names(base, (KNOW, ARCHIVE, INBOX))
+    child = ahead.start(entries)
     found = [subject for entry in entries for subject in subjects(entry)]
     context = survey(base, config, found, names, whole=paths is None and not staged)
     adopted = bool(config["index.notes"])
     findings: list[Finding] = []
     for done, subject in enumerate(found, 1):
-        findings += _judge(subject, context, adopted)
+        findings += _judge(subject, context, adopted, BY_KIND)
         if progress is not None and done % 100 == 0:
             progress(done, len(found))
+    hits = child.found() if child else None
+    for subject in found:
+        if hits is not None:
+            subject.take(hits.get(subject.path, ()))
+        findings += _judge(subject, context, adopted, SCREENED)
     if generated is not None and context.whole and not any(s.kind == CARD and s.is_unreadable for s in found):
         findings += _generated(base, generated(context.cards))
     return Report(len(entries), tuple(sorted(findings, key=lambda f: (f.path, f.line, f.code))))
@@ -95,7 +102,8 @@ def proposed(
     assumed = frozenset(subject.name for subject in found)
     names = sorted({*kept, *fresh})
     context = survey(base, config, found, names, whole=False, read=read, assumed=assumed)
-    return [finding for subject in found for finding in _judge(subject, context, adopted=False)]
+    rules = (BY_KIND, SCREENED)
+    return [f for table in rules for subject in found for f in _judge(subject, context, False, table)]
 
 
 def _below(path: str, folders: Iterable[str]) -> bool:
@@ -109,10 +117,10 @@ def _named(base: Base, repo: Repo | None, paths: Sequence[str]) -> list[str]:
     return sorted({*(set(paths) - set(folders)), *(path for path in listed if _below(path, folders))})
 
 
-def _judge(subject: Subject, context: Context, adopted: bool) -> Iterator[Finding]:
-    """Every rule for this kind of file. What the state of the file makes pointless is not asked."""
+def _judge(subject: Subject, context: Context, adopted: bool, rules: Rules) -> Iterator[Finding]:
+    """Each of these rules for this kind of file. What the state of the file makes pointless is not asked."""
     asked = _asked(subject, context)
-    for code, judge in BY_KIND[subject.kind]:
+    for code, judge in rules[subject.kind]:
         if asked is not None and code not in asked:
             continue
         for fault in judge(subject, context):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from khms import resources
-from khms.check.disguise import Reading, stem
+from khms.check.disguise import Reading, misspelled, stem
 
 Kind = Literal["secret", "injection", "exfiltration"]
 MOST = 5  # matches shown of one expression in one text
@@ -57,16 +57,20 @@ class Patterns:
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """What matters of a reading's words: those of the table, their stems, and the long or oddly written ones."""
+    """What matters of a reading's words: those of the table, the stems of the table, the length of the longest (0 if
+    it is no long one), and whether one is a telling word spelled with digits."""
 
     words: frozenset[bytes]
     stems: set[bytes]
-    odd: list[bytes]
+    longest: int
+    misspelt: bool
 
 
 LONG = 16  # letters and digits; shorter words hold neither a key nor a hidden sentence
 _loaded: list[Patterns] = []
-_indifferent: set[bytes] = set()  # words seen before that are none of these
+_indifferent: set[bytes] = (
+    set()
+)  # words seen before that have no stem of the table, are short and spelled as they should
 _REMEMBERED = 100_000
 _compiled: dict[str, "re.Pattern[str]"] = {}
 
@@ -120,18 +124,20 @@ def _probes(group: str) -> Probes:
 
 def sift(table: Patterns, reading: Reading) -> Sifted:
     """The words of a reading that matter. Most words of a base come again and again: those are told at one stroke."""
-    rest = reading.words - _indifferent
-    words = rest & table.words
-    stems, odd = set(), []
-    for word in rest:
+    words = reading.words & table.words
+    stems, long, misspelt = set(), [], False
+    for word in reading.words - _indifferent:
         beginning = stem(word)
         if beginning in table.stems:
             stems.add(beginning)
-        if len(word) >= LONG or not (word.isalpha() or word.isdigit()):
-            odd.append(word)
-        elif beginning not in table.stems and word not in words and len(_indifferent) < _REMEMBERED:
-            _indifferent.add(word)
-    return Sifted(words, stems, odd)
+        elif len(word) < LONG and not misspelled(word):
+            if len(_indifferent) < _REMEMBERED:
+                _indifferent.add(word)
+            continue
+        if len(word) >= LONG:
+            long.append(word)
+        misspelt = misspelt or misspelled(word)
+    return Sifted(words, stems, max(map(len, long), default=0), misspelt)
 
 
 def concerned(table: Patterns, reading: Reading, sifted: Sifted) -> Iterator[Pattern]:

@@ -1,6 +1,6 @@
 """The rules of lint, by code: how grave each is, what it holds, and the functions that look."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from khms.check.context import Context
@@ -94,10 +94,19 @@ RULES: dict[str, Rule] = {
     "KH016": Rule("warning", "a generated file is as khms writes it", ()),
 }
 
-BY_KIND: dict[str, list[tuple[str, Judge]]] = {
-    kind: [(code, judge) for code, rule in RULES.items() for kinds, judge in rule.checks if kind in kinds]
-    for kind in _ALL
-}
+Rules = dict[str, list[tuple[str, Judge]]]
+_SCREENING = frozenset({"KH013", "KH014"})
+
+
+def _by_kind(codes: Collection[str]) -> Rules:
+    return {
+        kind: [(code, judge) for code in codes for kinds, judge in RULES[code].checks if kind in kinds] for kind in _ALL
+    }
+
+
+# The rules by kind of file, those apart that wait for what screening says.
+BY_KIND = _by_kind([code for code in RULES if code not in _SCREENING])
+SCREENED = _by_kind(sorted(_SCREENING))
 # What counts as a warning in a card without an approval record: it is older than the records.
 OLDER = frozenset({"KH003", "KH009", "KH010"})
 # What counts as a warning in a candidate: a reviewer sees it, and approval asks again.

@@ -46,11 +46,10 @@ def screen(text: str, *, config: Mapping[str, Any] | None = None) -> list[Hit]:
     table = patterns()
     reading = Reading(text)
     sifted = sift(table, reading)
-    longest = max(map(len, sifted.odd), default=0)
-    keys = secrets(text, longest, config)
+    keys = secrets(text, sifted.longest, config)
     spans = [(*span, reading.plain) for span in _read(table, reading, sifted)]
-    other = spelled(reading, sifted.odd)
-    if other is not None:
+    if sifted.misspelt:
+        other = spelled(reading)
         spans += [(*span, reading.plain) for span in _read(table, other, sift(table, other))]
     if reading.unseen:
         for pattern in table.hidden:
@@ -59,7 +58,7 @@ def screen(text: str, *, config: Mapping[str, Any] | None = None) -> list[Hit]:
     together = apart(reading)
     if together:
         spans += _run_together(table, together, reading)
-    said = list(decoded(text)) if longest >= 24 else []
+    said = list(decoded(text)) if sifted.longest >= 24 else []
     if not (keys or spans or said):
         return []
     view = _View(text, keys)

@@ -1,12 +1,12 @@
 """What a rule looks at: one file, or one candidate of the older single-file inbox, with what it reads as."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from khms.check import ahead
 from khms.errors import Refused
 from khms.model.approval import Approval, approval_from
 from khms.model.card import Card, card_from
@@ -23,11 +23,9 @@ CARD, CANDIDATE, WITHHELD, SINGLE, PART, UNIT = "card", "candidate", "withheld",
 APPROVAL, RECEIPT, DAY, TAG_FILE, SETTINGS = "approval", "receipts", "journal", "tags", "config"
 NOTE, OTHER = "note", "other"
 
-_HASH = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 PAGES = frozenset({CARD, CANDIDATE, NOTE})
 OWN = ("memory/", "journal/", "skills/", "workflows/", "site/")
 MARKDOWN = (".md", ".markdown")
-LEDGERS = (APPROVALS + "/", RECEIPTS + "/", "memory/events/", "memory/use/", "memory/views/")
 CONTENT = (*MARKDOWN, ".json", ".jsonl", ".yaml", ".yml", ".toml")
 
 
@@ -88,18 +86,16 @@ class Subject:
 
     @cached_property
     def text(self) -> str:
-        """The file's text without a byte-order mark, lines ended by LF; bytes that are not UTF-8 read as U+FFFD."""
-        return self.entry.data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
+        return ahead.text_of(self.entry.data)
 
     @cached_property
     def hits(self) -> Sequence["Hit"]:
         """What screening finds in the file's text."""
-        from khms.check.screening import screen
+        return ahead.hits(self.entry)
 
-        if not self.is_text:
-            return ()
-        # A program's hashes are no secrets, and a thousand of them take long to tell from one.
-        return screen(_HASH.sub("", self.text) if self.path.startswith(LEDGERS) or self.kind == UNIT else self.text)
+    def take(self, hits: Sequence["Hit"]) -> None:
+        """Takes what another process found in the file."""
+        self.__dict__["hits"] = hits
 
     @cached_property
     def card(self) -> Card:
@@ -117,7 +113,7 @@ class Subject:
     @property
     def is_content(self) -> bool:
         """Whether people or agents write this file; what only programs append to may grow."""
-        return self.path.lower().endswith(CONTENT) and not self.path.startswith(LEDGERS) and self.kind != UNIT
+        return self.path.lower().endswith(CONTENT) and not self.path.startswith(ahead.LEDGERS) and self.kind != UNIT
 
     @cached_property
     def conflict(self) -> int | None:
@@ -137,7 +133,7 @@ class Subject:
 
     @property
     def is_text(self) -> bool:
-        return b"\0" not in self.entry.data[:8192]
+        return ahead.is_text(self.entry.data)
 
     def line(self, *keys: str) -> int:
         """The file line of the first of these keys (dotted) that is written, else of the frontmatter's begin."""

@@ -82,7 +82,7 @@ _KEYS = ("secret", "token", "credential", "credentials") + tuple(  # noqa: RUF00
     for gap in ("", "_", "-", " ")
 )
 _PARTS = ("key", "token", "secret", "pass", "pwd", "credential", "kennwort", "contrasena", "senha")
-_SIGN = r"[=:：]"
+_LAST = frozenset(" \"'`*") | {word[-1] for word in _PASSWORDS + _KEYS}
 _VALUE = (
     r"[=>]{0,2}\s{0,3}(?:([\"'`])(?P<quoted>[^\"'`\n]{4,200})\1|"
     r"(?P<bare>[^\s\"'`,;<>=(){}\[\]][^\s\"'`,;<>(){}\[\]]{3,199}))"
@@ -216,18 +216,22 @@ def _assignments(text: str, lower: str) -> Iterator[tuple[Span, bool]]:
 
 def _named(lower: str) -> Iterator[tuple[int, bool, bool]]:
     """Where a value may begin, whether it is a password's, and whether it is surely one and no sentence going on."""
-    for sign in _pattern(_SIGN).finditer(lower):
-        at = sign.start()
-        name = lower[max(0, at - 24) : at].rstrip(" \"'`*")
-        if name.endswith(_PASSWORDS):
-            yield sign.end(), True, sign.group() == "="
-        elif name.endswith(_KEYS):
-            yield sign.end(), False, sign.group() == "="
+    for sign in "=:：":
+        at = lower.find(sign)
+        while at >= 0:
+            if lower[at - 1] in _LAST:
+                name = lower[max(0, at - 24) : at].rstrip(" \"'`*")
+                if name.endswith(_PASSWORDS):
+                    yield at + 1, True, sign == "="
+                elif name.endswith(_KEYS):
+                    yield at + 1, False, sign == "="
+            at = lower.find(sign, at + 1)
     if "--" in lower:
         for option in _pattern(_OPTION).finditer(lower):
             yield option.end(), option.group("password") is not None, True
-    for said in _pattern(_SAID).finditer(lower):
-        yield said.end(), True, False
+    if "pass" in lower or not lower.isascii():
+        for said in _pattern(_SAID).finditer(lower):
+            yield said.end(), True, False
 
 
 def _weigh_block(text: str, match: Any) -> bool | None:

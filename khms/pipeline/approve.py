@@ -4,7 +4,7 @@ Everything is checked before an id is given. The proof, who let which bytes in, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from khms.config import Config
 from khms.errors import KhmsError, Refused, Usage
@@ -96,7 +96,7 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         approved, more = _make(desk, chosen, relations, cards.greatest_id(base, records) + 1, already)
         faults += more
         if not more:
-            faults += _lint(base, config, desk, known, {a.id: a.label for a in approved}, wish)
+            faults += _lint(base, config, desk, known, _made_of(approved, chosen), wish)
         if faults:
             raise _refusal(faults)
         waivers = tuple(Waiver(check, label, wish.why) for check, label in sorted(wish.waived))
@@ -248,15 +248,42 @@ def _make(
     return approved, faults
 
 
+def _made_of(approved: Sequence[Approved], chosen: Sequence[Candidate]) -> dict[str, Candidate]:
+    """Each new card's path with the candidate that it is made of."""
+    by_label = {candidate.label: candidate for candidate in chosen}
+    return {cards.know_path(card.id): by_label[card.label] for card in approved}
+
+
 def _lint(
-    base: Base, config: Config, desk: Desk, known: Mapping[str, Card], labels: Mapping[str, str], wish: Wish
+    base: Base,
+    config: Config,
+    desk: Desk,
+    known: Mapping[str, Card],
+    made: Mapping[str, Candidate],
+    wish: Wish,
 ) -> list[Finding]:
-    """Every lint rule of severity error over the cards as they shall be; findings elsewhere refuse nothing."""
+    """Every lint rule of severity error over the cards as they shall be, told at the place in the candidate (`made`
+    maps a card's path to it); findings elsewhere refuse nothing."""
     from khms.check import lint
 
-    waived = {cards.know_path(card_id) for card_id, label in labels.items() if ("screening", label) in wish.waived}
-    found = lint.proposed(base, config, desk.changes(), known)
-    return [f for f in found if f.severity == "error" and not (f.code == "KH014" and f.path in waived)]
+    changes = desk.changes()
+    faults = []
+    for finding in lint.proposed(base, config, changes, known):
+        candidate = made.get(finding.path)
+        waived = candidate and finding.code == "KH014" and ("screening", candidate.label) in wish.waived
+        if finding.severity == "error" and not waived:
+            faults.append(_at_candidate(finding, candidate, changes[finding.path]) if candidate else finding)
+    return faults
+
+
+def _at_candidate(finding: Finding, candidate: Candidate, card: bytes | None) -> Finding:
+    """The finding of a card that is not there yet, at the same line of the candidate it is made of."""
+    rows = (card or b"").decode("utf-8").split("\n")
+    row = rows[finding.line - 1] if 0 < finding.line <= len(rows) else ""
+    lines = candidate.text.split("\n")
+    above = candidate.text[: len(candidate.text) - len(candidate.body)].count("\n") + 1
+    line = lines.index(row) + 1 + candidate.body_line - above if row in lines else candidate.body_line
+    return replace(finding, code=f"{candidate.label} {finding.code}", path=candidate.path, line=line)
 
 
 def _changes(

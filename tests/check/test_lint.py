@@ -265,7 +265,7 @@ def propose(base, add_card):  # type: ignore[no-untyped-def]
         path: Path = add_card(base, "K-00009", **keys)
         changes = {base.relative(path): path.read_bytes()}
         path.unlink()
-        findings = proposed(base, config.load(base.root), changes, shelf)
+        findings = proposed(base, config.load(base.root), changes, shelf.cards)
         return [(finding.code, finding.path.rpartition("/")[2], finding.severity) for finding in findings]
 
     return run
@@ -284,9 +284,9 @@ def test_what_a_change_brings_along_is_there(base, add_card) -> None:
     changes = {base.relative(path): path.read_bytes() for path in (first, second)}
     first.unlink()
     second.unlink()
-    assert proposed(base, config.load(base.root), changes, shelf) == []
+    assert proposed(base, config.load(base.root), changes, shelf.cards) == []
     del changes[base.relative(first)]
-    assert [f.code for f in proposed(base, config.load(base.root), changes, shelf)] == ["KH005"]
+    assert [f.code for f in proposed(base, config.load(base.root), changes, shelf.cards)] == ["KH005"]
 
 
 def test_a_card_moved_to_the_archive_by_the_same_change(base, add_card) -> None:
@@ -300,9 +300,9 @@ def test_a_card_moved_to_the_archive_by_the_same_change(base, add_card) -> None:
         base.relative(new): new.read_bytes(),
     }
     new.unlink()
-    assert proposed(base, config.load(base.root), changes, shelf) == []
+    assert proposed(base, config.load(base.root), changes, shelf.cards) == []
     del changes["memory/know/K-00001.md"], changes["memory/archive/know/K-00001.md"]
-    assert [f.code for f in proposed(base, config.load(base.root), changes, shelf)] == ["KH009"]
+    assert [f.code for f in proposed(base, config.load(base.root), changes, shelf.cards)] == ["KH009"]
 
 
 def test_a_new_card_under_an_old_id(base, add_card, propose) -> None:

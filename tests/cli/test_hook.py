@@ -104,7 +104,7 @@ def test_test_of_other_moments_as_json(khms: Run, base: Base) -> None:
     ):
         value = json.loads(khms("test", "--json", *words).stdout)
         assert (value["schema"], value["decision"], value["reason"]) == ("khms.hook-test/1", "inject", None)
-        assert (value["event"], value["threshold"]) == (words[1], 0.5)
+        assert (value["event"], value["threshold"]) == (words[1], {"shell": 0.5, "edit": 0.6}[words[1]])
         assert value["hits"][0]["id"] == "K-00001" and value["hits"][0]["injected"] is True
         assert value["base"] == str(base.root) and value["text"].endswith("[/khms]")
     done = khms("test", "--json", "ok")

@@ -19,8 +19,9 @@ from khms.store import markdown, schema
 from khms.store.layout import Base
 
 _PIECES = (
-    "MARK[note] |MARK[solved] |FIX:|VERIFIED: |WHY:|---|```|\r\n|\n|\n\n|\x00|\x1b[31m|\ud7ff|<<<<<<< |K-00001|[[C1]]|…|“|'|"
-    '"|: | #|- |`|\\|🐘|e\u0301|重启|\u202e|5 ms |a_name |src/a.py |(sess 1)|**|{|&x |*x |!t |null|2026-02-30|\t|\u2028'
+    "MARK[note] |MARK[solved] |FIX:|VERIFIED: |WHY:|---|```|\r\n|\n|\n\n|\x00|\x1b[31m|\ud7ff|<<<<<<< |K-00001|[[C1]]"
+    "|…|“|'|\"|: | #|- |`|\\|🐘|e\u0301|重启|\u202e|5 ms |a_name |src/a.py |(sess 1)|**|{|&x |*x |!t |null|2026-02-30"
+    "|\t|\u2028"
 )
 PIECES = st.sampled_from([*_PIECES.split("|"), "| "])
 JOURNALS = st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=60).map("".join)
