@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from khms.model.approval import Approval, Approved
-from khms.model.card import TYPES, Card, CardType, card_from
+from khms.model.card import Card, CardType, card_from, card_types
 from khms.model.tags import Registry
 from khms.store import gitdir, markdown
 from khms.store.layout import Base
@@ -83,11 +83,7 @@ class Context:
     @cached_property
     def types(self) -> Mapping[str, CardType]:
         """The built-in card types and those of the configuration."""
-        more = {}
-        for name, about in self.config["cards.types"].items():
-            if isinstance(about, Mapping):
-                more[name] = CardType(name, str(about.get("level", "")), tuple(map(str, about.get("labels", ()))))
-        return {**TYPES, **more}
+        return card_types(self.config["cards.types"])
 
     @cached_property
     def superseded(self) -> Mapping[str, list[str]]:

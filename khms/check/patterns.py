@@ -215,7 +215,7 @@ def _found(pattern: Pattern, reading: Reading, sifted: Sifted) -> Iterator[tuple
 
 _SUBJECT = re.compile(
     r"(?:\b(?:to|can|could|may|might|would|will|they|we|it|i|he|she|which|who|that|often|sometimes|usually|rarely|not|"
-    r"never|cannot|can't|don't|doesn't|didn't|won't|nobody|nothing|shouldn't)|[a-z]{2,}(?<!way)(?<!yes)s) {1,3}$"
+    r"never|cannot|can't|don't|doesn't|didn't|won't|nobody|nothing|shouldn't|the|an?|its|their|our|my|your|no)|[a-z]{2,}(?<!way)(?<!yes)s) {1,3}$"
 )
 _TO_YOU = re.compile(r"\byou(?:'ll|'d)?\b[\w' ]{0,25} (?:to|can|could|may|might|would|will) {1,3}$|\btask is to {1,3}$")
 

@@ -178,7 +178,7 @@ def _show_candidate(session: Session, candidate: Candidate, card_id: str | None)
 @click.option(
     "--waive", "waived", multiple=True, metavar="CHECK:LABEL", help="Let a named finding of one candidate pass."
 )
-@click.option("--why", default="", help="The reason of a waiver; kept in the record.")
+@click.option("--why", default="", help="The reason of a waiver, or of a correction: what makes the new card right.")
 @click.option("--here", is_flag=True, help="Approve on this branch, though it is not the one that receives approvals.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
@@ -202,7 +202,7 @@ def approve(
 
     \b
     khms approve 2026-11-30-nightly C1 C3
-    khms approve 2026-11-30-nightly C2 --relation C2=supersedes:K-00008
+    khms approve 2026-11-30-nightly C2 --relation C2=supersedes:K-00008 --why "measured again"
     khms approve 2026-11-30-nightly --all --unjudged
     """
     from khms.pipeline.approve import approve as let_in

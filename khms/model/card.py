@@ -41,6 +41,17 @@ KEYS = ("id", "type", "level", "status", "title", "tags", "scope", "evidence", "
 RELATIONS = ("derived_from", "supports", "contradicts", "supersedes", "refuted_by")
 
 
+def card_types(more: Mapping[str, Any]) -> dict[str, CardType]:
+    """The built-in types and `more` ones: the configuration's name -> {level, labels}. Without a level one is an
+    observation."""
+    added = {
+        name: CardType(name, str(about.get("level") or "observation"), tuple(map(str, about.get("labels", ()))))
+        for name, about in more.items()
+        if isinstance(about, Mapping)
+    }
+    return {**TYPES, **added}
+
+
 def canonical_type(name: str) -> str:
     """The stored slug of a type name; older bases write arrows (`problem→solution`, `action->outcome`)."""
     return name.replace("→", "-").replace("->", "-")

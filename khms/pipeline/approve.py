@@ -34,7 +34,8 @@ class Wish:
     """What the reviewer said: which labels (or `everything` that is pending), and what they settle on the way.
 
     `relations` maps a label to `KIND` or `KIND:K-…`; `waived` holds (check, label); `accepted` names checks that may
-    stay not run; `unjudged` lets candidates in whose relation nobody judged; `here` approves on the branch at hand.
+    stay not run; `unjudged` lets candidates in whose relation nobody judged; `why` is the reason of a
+    waiver or of a correction; `here` approves on the branch at hand.
     """
 
     labels: tuple[str, ...] = ()
@@ -90,7 +91,7 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         receiving = authority.demand_branch(repo, config, here=wish.here)
         authority.demand_calm(repo)
         known = catalogue(base)
-        relations = {c.label: carding.settled(c, wish.relations.get(c.label)) for c in chosen}
+        relations = {c.label: carding.settled(c, wish.relations.get(c.label), wish.why) for c in chosen}
         faults, unchecked = _verify(base, repo, config, unit, chosen, relations, known, wish)
         desk = Desk(base)
         approved, more = _make(desk, chosen, relations, cards.greatest_id(base, records) + 1, already)

@@ -38,13 +38,13 @@ def is_label(text: str) -> bool:
     return _LABEL.fullmatch(text) is not None
 
 
-def settled(candidate: Candidate, said: str | None) -> Relation:
-    """The relation that counts: the reviewer's word (`new`, `supports:K-00003`), else the candidate's own."""
+def settled(candidate: Candidate, said: str | None, why: str = "") -> Relation:
+    """The relation that counts: the reviewer's word (`new`, `supports:K-00003`) and reason, or its own."""
     if said is None:
         return candidate.relation
     kind, _, target = said.partition(":")
     held = candidate.relation
-    return Relation(kind, target or held.target, held.nearest, held.because)
+    return Relation(kind, target or held.target, held.nearest, why or held.because)
 
 
 def make(candidate: Candidate, card_id: str, relation: Relation, ids: Mapping[str, str]) -> Made:

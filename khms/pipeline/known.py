@@ -6,24 +6,13 @@ Built once a run; every question costs the same however many cards there are.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from khms.config import Config
 from khms.index.text import STOP_WORDS, terms
-from khms.model.card import ARCHIVED, TYPES, Card, CardType
+from khms.model.card import ARCHIVED, Card, CardType
 from khms.model.tags import Registry
 from khms.pipeline.duplicates import Bodies, Same, claim
 from khms.pipeline.nearest import Document, Near, Nearby
 
 IN_FORCE = ("active", "challenged")
-
-
-def card_types(config: Config) -> dict[str, CardType]:
-    """The built-in types and those that the configuration adds."""
-    more = {
-        name: CardType(name, str(about.get("level") or "observation"), tuple(map(str, about.get("labels", ()))))
-        for name, about in config["cards.types"].items()
-        if isinstance(about, Mapping)
-    }
-    return {**TYPES, **more}
 
 
 class Vocabulary:

@@ -12,13 +12,12 @@ from khms.config import Config
 from khms.errors import Refused, Usage
 from khms.hosts.environment import agent_host
 from khms.model.candidate import Candidate, Quote, Relation
-from khms.model.card import EVIDENCE, RELATIONS, CardType, canonical_type, first_label
+from khms.model.card import EVIDENCE, RELATIONS, CardType, canonical_type, card_types, first_label
 from khms.model.outcome import FAIL, NOT_RUN, Outcome, merged
 from khms.model.ulid import new_ulid
 from khms.pipeline import checks, quotes
 from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import outcomes_json
-from khms.pipeline.known import card_types
 from khms.pipeline.nearest import Document, Nearby
 from khms.pipeline.record import now
 from khms.pipeline.report import cell
@@ -69,7 +68,7 @@ class Proposed:
 
 def card_type(name: str, config: Config) -> CardType:
     """The type that `name` means; raises Usage naming those there are."""
-    types = card_types(config)
+    types = card_types(config["cards.types"])
     found = types.get(canonical_type(name))
     if found is None:
         raise Usage(f"there is no card type {name!r}", hint="types: " + ", ".join(types))

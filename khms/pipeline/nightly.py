@@ -19,6 +19,7 @@ from typing import Any
 from khms.check.screening import screen
 from khms.config import Config
 from khms.errors import Busy, KhmsError, Refused, Usage
+from khms.model.card import card_types
 from khms.model.finding import Finding
 from khms.model.mark import Mark
 from khms.model.receipt import decided
@@ -29,7 +30,7 @@ from khms.pipeline import carry, lastrun, packet, postprocess, propose, publish,
 from khms.pipeline.carry import Carried, Decision, Run
 from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
-from khms.pipeline.known import Known, Vocabulary, card_types
+from khms.pipeline.known import Known, Vocabulary
 from khms.pipeline.night import Night, Result, result
 from khms.pipeline.packet import Packet
 from khms.pipeline.propose import Proposer
@@ -163,7 +164,7 @@ def _known(task: Task) -> Known:
         task.problems.append(Finding("KH001", "warning", error.path, error.line, error.message, error.mend))
         registry = Registry()
     vocabulary = Vocabulary(registry, shelf.cards.values())
-    return Known(shelf.cards, vocabulary, card_types(task.config), task.config["nightly.same_jaccard"])
+    return Known(shelf.cards, vocabulary, card_types(task.config["cards.types"]), task.config["nightly.same_jaccard"])
 
 
 # evaluate

@@ -53,7 +53,7 @@ def _judge(
         if target.archived or target.status not in SUPERSEDABLE:
             return FAIL, f"it supersedes {target.id}, which is {target.status}"
         if not relation.because.strip():
-            return FAIL, f"it supersedes {target.id} without a because"
+            return FAIL, f"it supersedes {target.id} without a because (say it: --why …)"
     return PASS, ""
 
 

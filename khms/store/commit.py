@@ -207,7 +207,7 @@ class Transaction:
         return self._git("commit-tree", tree, *parents, "-F", "-", stdin=text).decode().strip()
 
     def _next_index(self, steps: tuple[Step, ...]) -> None:
-        """Writes what the index shall be into the lock file, in place: its inode is what tells that the lock is ours."""
+        """Writes what the index shall be into the lock file, in place: its inode tells that the lock is ours."""
         copy = self._own / "index.next"
         copy.unlink(missing_ok=True)
         current = self.repo.folder / "index"

@@ -34,8 +34,8 @@ def digest(path: Path) -> str | None:
 
 def place(repo: Repo, steps: tuple[Step, ...], changes: Changes | None = None) -> tuple[str, ...]:
     """Brings the work tree to what the commit says and returns the paths left alone because they hold something else.
-    New folders appear whole, by one rename; what is added comes before what is removed. Without `changes` (recovery) the
-    bytes come from git."""
+    New folders appear whole, by one rename; what is added comes before what is removed. Without `changes` (recovery)
+    the bytes come from git."""
     kept = []
     todo: dict[str, bytes | None] = {}
     for step in steps:

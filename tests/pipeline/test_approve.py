@@ -197,6 +197,19 @@ def test_a_relation_is_settled_by_the_reviewer(base: Base, add_card: Make, add_c
     assert sorted(path.stem for path in base.know.glob("*.md")) == [f"K-0000{n}" for n in (1, 2, 3, 4)]
 
 
+def test_a_reviewer_gives_the_reason_of_a_correction(
+    base: Base, add_card: Make, add_candidate: Make, commit: Git
+) -> None:
+    add_card(base, "K-00001")
+    add_candidate(base, relation={"kind": "unjudged"}, nearest=["K-00001"])
+    commit(base)
+    settled = {"C1": "supersedes:K-00001"}
+    assert "--why" in refusal(base, "C1", relations=settled).where
+    let_in(base, "C1", relations=settled, why="measured again")
+    page = markdown.read(base.know / "K-00002.md", "")
+    assert page.body.startswith("SUPERSEDES K-00001 BECAUSE: measured again\n")
+
+
 def test_a_target_that_cannot_be_superseded_refuses(
     base: Base, add_card: Make, add_candidate: Make, commit: Git
 ) -> None:
