@@ -105,13 +105,9 @@ def _random(text: str, config: Mapping[str, Any] | None) -> Iterator[tuple[int, 
 def _known(text: str, token: str, start: int, end: int) -> bool:
     """True for digests, ids, parts of addresses and file names, encoded sentences and what is called public."""
     before = text[max(0, start - 200) : start].rpartition("\n")[2]
-    beside = before[len(before.rstrip()) :] == "" and before.split()[-1:] or [""]
-    if (
-        _DIGEST.fullmatch(token)
-        or "://" in beside[0]
-        or "](" in beside[0]
-        or re.match(r"\.\w{2,5}\b", text[end : end + 7])
-    ):
+    beside = before.split()[-1] if before and not before[-1].isspace() else ""
+    named = re.match(r"\.\w{2,5}\b", text[end : end + 7]) is not None
+    if _DIGEST.fullmatch(token) or "://" in beside or "](" in beside or named:
         return True
     try:
         said = base64.b64decode(token + "=" * (-len(token) % 4), validate=True).decode("ascii").replace("\n", " ")

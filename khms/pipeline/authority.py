@@ -44,10 +44,11 @@ def demand_branch(repo: Repo, config: Config, *, here: bool) -> bool:
     if on_receiving_branch(repo, config):
         return True
     if not here:
+        receiving = receiving_branch(repo, config)
         raise Refused(
-            f"approvals belong on {receiving_branch(repo, config)}, and HEAD is on {repo.branch() or 'no branch'}",
+            f"approvals belong on {receiving}, and HEAD is on {repo.branch() or 'no branch'}",
             where=str(repo.root),
-            hint=f"git switch {receiving_branch(repo, config)}  (or, knowingly, --here)",
+            hint=f"git switch {receiving}  (or, knowingly, --here)",
         )
     return False
 

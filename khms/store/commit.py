@@ -189,7 +189,7 @@ class Transaction:
     def _build(self, old: str | None, index: Path, message: str, user_hooks: bool) -> str:
         tree = self._git("write-tree", index=index).decode().strip()
         text = message.encode()
-        if user_hooks:
+        if user_hooks and self.repo.has_hook("pre-commit"):
             self.repo.run_hook("pre-commit", index=index, pass_fds=(self.fd,))
             if self._git("write-tree", index=index).decode().strip() != tree:
                 raise Refused(
@@ -197,6 +197,7 @@ class Transaction:
                     where=str(self.repo.root),
                     hint="leave the base's folder out of that hook",
                 )
+        if user_hooks and self.repo.has_hook("commit-msg"):
             note = self._own / "message"
             files.write_atomic(note, text)
             self.repo.run_hook("commit-msg", str(note), index=index, pass_fds=(self.fd,))

@@ -135,42 +135,53 @@ class Repo:
         return int(status), _bytes(out), _bytes(err)
 
     @cached_property
-    def top(self) -> Path:
-        """The work tree's root; raises Unavailable outside a repository or in a bare one."""
+    def _places(self) -> tuple[str, ...]:
+        """What git says of where it is, in one call: the work tree, this work tree's git folder, the shared one, what
+        stands before the base's paths, the hooks. Raises Unavailable outside a repository or in a bare one."""
+        asked = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix", "--git-path", "hooks")
         try:
-            return Path(os.fsdecode(self.run("rev-parse", "--show-toplevel").rstrip(b"\n")))
+            out = self.run("rev-parse", *asked, config=("-c", "core.fsmonitor=false"))
         except GitFailed as error:
-            if "work tree" in error.message:
-                raise Unavailable(
-                    "this repository is bare: it has no files to work on",
-                    where=str(self.root),
-                    hint="work in a clone of it",
-                ) from error
-            if "dubious ownership" in error.message:
-                raise Unavailable(
-                    "this repository belongs to another user, so git refuses it",
-                    where=str(self.root),
-                    hint=f"if you trust it: git config --global --add safe.directory {self.root}",
-                ) from error
-            raise Unavailable(
-                "this folder is in no git repository", where=str(self.root), hint="make a base: khms init"
-            ) from error
+            raise self._homeless(error) from error
+        return tuple(os.fsdecode(line) for line in out.removesuffix(b"\n").split(b"\n"))
+
+    def _homeless(self, error: GitFailed) -> Unavailable:
+        where = str(self.root)
+        if "work tree" in error.message:
+            return Unavailable(
+                "this repository is bare: it has no files to work on", where=where, hint="work in a clone of it"
+            )
+        if "dubious ownership" in error.message:
+            return Unavailable(
+                "this repository belongs to another user, so git refuses it",
+                where=where,
+                hint=f"if you trust it: git config --global --add safe.directory {self.root}",
+            )
+        return Unavailable("this folder is in no git repository", where=where, hint="make a base: khms init")
+
+    def _place(self, number: int) -> Path:
+        """One of git's answers as a path; relative ones are relative to the base's folder."""
+        return Path(os.path.normpath(self.root / self._places[number]))
 
     @cached_property
-    def prefix(self) -> str:
-        """What stands before the base's paths in the repository: empty or `folder/`."""
-        return self.text("rev-parse", "--show-prefix")
+    def top(self) -> Path:
+        """The work tree's root; raises Unavailable outside a repository or in a bare one."""
+        return self._place(0)
 
     @cached_property
     def folder(self) -> Path:
         """This work tree's git folder."""
-        return Path(os.fsdecode(self.run("rev-parse", "--absolute-git-dir").rstrip(b"\n")))
+        return self._place(1)
 
     @cached_property
     def common(self) -> Path:
         """The git folder that all work trees of the repository share."""
-        path = Path(os.fsdecode(self.run("rev-parse", "--git-common-dir").rstrip(b"\n")))
-        return path if path.is_absolute() else Path(os.path.normpath(self.root / path))
+        return self._place(2)
+
+    @cached_property
+    def prefix(self) -> str:
+        """What stands before the base's paths in the repository: empty or `folder/`."""
+        return self._places[3]
 
     def head(self) -> str | None:
         """HEAD's commit, None on an unborn branch."""
@@ -184,10 +195,17 @@ class Repo:
         """The smallest of the commits without a parent that HEAD descends from; empty on an unborn branch."""
         return min(self.text("rev-list", "--max-parents=0", "HEAD", ok=(0, 128)).split() or [""])
 
+    @cached_property
+    def _person(self) -> dict[str, str]:
+        """The last `user.name` and `user.email` that git's configuration says."""
+        out = self.run("config", "-z", "--get-regexp", r"^user\.(name|email)$", ok=(0, 1))
+        rows = out.decode("utf-8", "replace").split("\0")
+        return {key.lower(): value.strip() for key, _, value in (row.partition("\n") for row in rows) if key}
+
     def identity(self) -> str:
         """`Name <email>` as git would record it; raises Unavailable with the two commands that set it."""
-        name = os.environ.get("GIT_AUTHOR_NAME") or self.text("config", "user.name", ok=(0, 1))
-        email = os.environ.get("GIT_AUTHOR_EMAIL") or self.text("config", "user.email", ok=(0, 1))
+        name = os.environ.get("GIT_AUTHOR_NAME") or self._person.get("user.name")
+        email = os.environ.get("GIT_AUTHOR_EMAIL") or self._person.get("user.email")
         if not name or not email:
             raise Unavailable(
                 "git does not know who you are, and an approval needs a name",
@@ -238,9 +256,12 @@ class Repo:
         out = self.run("grep", "-z", "-l", "-i", "-F", "--untracked", *asked, "--", *folders, ok=(0, 1))
         return [os.fsdecode(name) for name in out.split(b"\0") if name]
 
+    def has_hook(self, name: str) -> bool:
+        """Whether the user has a hook of this name where git looks for it."""
+        return (self._place(4) / name).exists()
+
     def run_hook(self, name: str, *args: str, index: Path, pass_fds: Sequence[int] = ()) -> None:
-        """Runs the user's own commit hook `name` against `index`, if there is one; raises Refused with its words where
-        it says no."""
+        """Runs the user's own commit hook `name` against `index`; raises Refused with its words where it says no."""
         env = {"GIT_INDEX_FILE": str(index), "KHMS_HOOKS_OFF": "1", "KHMS_IN_GIT_HOOK": "1"}
         command = ["git", "-c", "core.fsmonitor=false", "hook", "run", "--ignore-missing", name]
         if args:
