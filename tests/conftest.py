@@ -9,6 +9,7 @@
     run_khms        run_khms("lint", "--json", cwd=…, env={…}, input="…") -> CompletedProcess with text streams; the
                     installed command as a process; cwd is the `base` fixture's folder where that was made
     shared          shared("cases/22-empty.md") -> Path below ../shared; skips with a reason where that is not there
+    told            told("101 kill points"): a figure that the run's summary shows
     kill            the module tests/kill.py: kill.kill_points(prepare, command, check, between), kill.runner(home)
 
 Every test runs with HOME, the user's configuration and khms's data in its own temporary folder, an identity for git,
@@ -201,3 +202,21 @@ def kill() -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def told(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    def tell(figure: str) -> None:
+        record_property("told", figure)
+
+    return tell
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Shows the figures that tests told, also from other processes."""
+    passed = terminalreporter.stats.get("passed", [])
+    figures = [value for report in passed for name, value in report.user_properties if name == "told"]
+    if figures:
+        terminalreporter.section("figures")
+        for figure in figures:
+            terminalreporter.line(str(figure))

@@ -77,6 +77,18 @@ def runner(home: Path) -> Iterator[Runner]:
         made.close()
 
 
+def foreign_commit(folder: Path) -> None:
+    """Somebody else commits a file of theirs between the kill and the next command, if git lets them."""
+    (folder / "foreign.txt").write_text("theirs\n", encoding="utf-8")
+    for command in (["add", "foreign.txt"], ["commit", "--quiet", "-m", "theirs"]):
+        subprocess.run(
+            ["git", "-c", "user.name=Eve Foreign", "-c", "user.email=eve@example.org", *command],
+            cwd=folder,
+            capture_output=True,
+            check=False,
+        )
+
+
 def environment(home: Path) -> dict[str, str]:
     """The environment of a fresh user: no agent host, no git settings but a name, no khms settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith((*HOST_VARIABLES, "GIT_", "XDG_"))}

@@ -82,14 +82,12 @@ def assert_whole(path: str, candidates: tuple[Candidate, ...], meta: dict[str, o
     assert {f"{candidate.label}.md" for candidate in candidates} <= set(files)
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_every_point_and_run_again(
-    kill: ModuleType, prepare: Callable[[Path], None], git: Git, capsys: pytest.CaptureFixture[str], step: int
+    kill: ModuleType, prepare: Callable[[Path], None], git: Git, told: Callable[[str], None]
 ) -> None:
-    points = kill.kill_points(prepare, ["nightly"], lambda folder: judge(folder, git), step=step)
-    with capsys.disabled():
-        print(f" [nightly: {points} kill points]", end="")
-    assert points > 40 / step
+    points = kill.kill_points(prepare, ["nightly"], lambda folder: judge(folder, git), kill.foreign_commit)
+    told(f"nightly: {points} kill points")
+    assert points > 40
 
 
 def test_a_mark_that_is_added_after_the_kill_is_decided_too_and_never_lost(

@@ -11,19 +11,11 @@ import pytest
 from khms.store.layout import Base
 
 UNIT = "2026-03-05-nightly"
-IDENTITY = ("-c", "user.name=Eve Foreign", "-c", "user.email=eve@example.org")
 
 
 def git(folder: Path, *args: str) -> str:
-    done = subprocess.run(["git", *IDENTITY, *args], cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    done = subprocess.run(["git", *args], cwd=folder, capture_output=True, encoding="utf-8", check=False)
     return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
-
-
-def foreign_commit(folder: Path) -> None:
-    """Somebody else commits a file of theirs between the kill and the next command, if git lets them."""
-    (folder / "foreign.txt").write_text("theirs\n", encoding="utf-8")
-    git(folder, "add", "foreign.txt")
-    git(folder, "commit", "--quiet", "-m", "theirs")
 
 
 def assert_whole(folder: Path) -> None:
@@ -74,7 +66,7 @@ def records(folder: Path) -> list[dict[str, object]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in (folder / "memory/approvals").glob("*.json")]
 
 
-def test_approve(prepared: Base, kill: ModuleType) -> None:
+def test_approve(prepared: Base, kill: ModuleType, told: Callable[[str], None]) -> None:
     def check(folder: Path) -> None:
         assert_whole(folder)
         held = cards(folder)
@@ -85,12 +77,12 @@ def test_approve(prepared: Base, kill: ModuleType) -> None:
         assert [card["label"] for card in record["cards"]] == ["C1", "C2", "C3"]  # type: ignore[attr-defined, index]
         assert sum("Khms-Approved" in body for body in git(folder, "log", "--format=%B%x00").split("\0")) == 1
 
-    count = kill.kill_points(copy_of(prepared), ["approve", UNIT, "--all"], check, foreign_commit)
-    print(f"\napprove: {count} kill points")
+    count = kill.kill_points(copy_of(prepared), ["approve", UNIT, "--all"], check, kill.foreign_commit)
+    told(f"approve: {count} kill points")
 
 
 @pytest.mark.parametrize("verb", ["reject", "defer"])
-def test_reject_and_defer(prepared: Base, kill: ModuleType, verb: str) -> None:
+def test_reject_and_defer(prepared: Base, kill: ModuleType, verb: str, told: Callable[[str], None]) -> None:
     place = {"reject": "dropped", "defer": "deferred"}[verb]
 
     def check(folder: Path) -> None:
@@ -106,11 +98,11 @@ def test_reject_and_defer(prepared: Base, kill: ModuleType, verb: str) -> None:
         assert sorted(json.loads(line)["label"] for line in lines) == ["C1", "C2"]
 
     command = [verb, UNIT, "C1", "C2", "--why", "not measured"]
-    count = kill.kill_points(copy_of(prepared), command, check, foreign_commit)
-    print(f"\n{verb}: {count} kill points")
+    count = kill.kill_points(copy_of(prepared), command, check, kill.foreign_commit)
+    told(f"{verb}: {count} kill points")
 
 
-def test_card_status(prepared: Base, kill: ModuleType) -> None:
+def test_card_status(prepared: Base, kill: ModuleType, told: Callable[[str], None]) -> None:
     def check(folder: Path) -> None:
         assert_whole(folder)
         held = cards(folder)
@@ -119,5 +111,5 @@ def test_card_status(prepared: Base, kill: ModuleType) -> None:
         assert [t["field"] for t in record["transitions"]] == ["links.refuted_by", "status"]  # type: ignore[attr-defined, index]
 
     command = ["card", "status", "K-00001", "refuted", "--by", "K-00002", "--why", "measured again"]
-    count = kill.kill_points(copy_of(prepared), command, check, foreign_commit)
-    print(f"\ncard status: {count} kill points")
+    count = kill.kill_points(copy_of(prepared), command, check, kill.foreign_commit)
+    told(f"card status: {count} kill points")

@@ -206,7 +206,9 @@ def killed(top: Path, git: Git, tmp_path: Path, tmp_path_factory: pytest.TempPat
     return [Path(shutil.copytree(old, new, symlinks=True, copy_function=os.link)) for old, new in copies]
 
 
-def test_after_a_kill_at_any_moment_it_is_all_or_nothing(killed: list[Path], git: Git) -> None:
+def test_after_a_kill_at_any_moment_it_is_all_or_nothing(
+    killed: list[Path], git: Git, told: Callable[[str], None]
+) -> None:
     start = git(killed[0], "rev-parse", "HEAD")
     ended = {"undone": 0, "finished": 0}
     for folder in killed:
@@ -230,7 +232,7 @@ def test_after_a_kill_at_any_moment_it_is_all_or_nothing(killed: list[Path], git
             assert (folder / "gone.txt").exists()
             assert git(folder, "merge-base", start, "HEAD") == start
     assert ended["undone"] and ended["finished"]
-    print(f"\ncommit: {len(killed)} kill points, {ended}")
+    told(f"one commit: {len(killed)} kill points, {ended}")
 
 
 def test_a_third_content_is_kept_and_named(killed: list[Path], git: Git) -> None:
