@@ -138,13 +138,15 @@ def parse(text: str, where: str) -> dict[str, Value]:
 
     try:
         return flatten(tomllib.loads(text), where)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise Refused(f"this configuration cannot be read: {error}", where=where, hint="mend the line named") from error
 
 
 def read(path: Path) -> dict[str, Value]:
     """Dotted names and values of a configuration file, none where it is not there; raises Refused naming the line."""
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for, for ever
+            raise Refused("this configuration is no file", where=str(path), hint="move it away")
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return {}

@@ -14,7 +14,7 @@ from typing import Any
 from khms.model.approval import Approval, Approved
 from khms.model.card import Card, CardType, card_from, card_types
 from khms.model.tags import Registry
-from khms.store import gitdir, markdown
+from khms.store import files, gitdir, markdown
 from khms.store.layout import Base
 from khms.store.markdown import Unreadable
 
@@ -106,8 +106,8 @@ class Context:
                 file = (root / path).resolve()
                 if root not in file.parents or not file.is_file():
                     continue
-                data = file.read_bytes()
-            except (OSError, ValueError):
+                data = files.read(file)
+            except (OSError, ValueError, RuntimeError):  # a loop of links is a RuntimeError
                 continue
             return data.count(b"\n") + (not data.endswith(b"\n"))
         return None

@@ -28,7 +28,8 @@ _PLUGINS = (
     ("ibm_cos_hmac", "IbmCosHmacDetector"),
     ("softlayer", "SoftlayerDetector"),
 )
-_VENDOR = re.compile(r"(?i:aws|accountkey|cloudant|\bibm|\bcos[_-]|hmac|softlayer)|[MNO][\w-]{23,25}\.[\w-]{6}\.")
+_VENDORS = ("aws", "accountkey", "cloudant", "ibm", "cos_", "cos-", "hmac", "softlayer")
+_DISCORD = re.compile(r"[MNO][\w-]{23,25}\.[\w-]{6}\.")
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/=_.%#@-])[A-Za-z0-9+/_=-]{20,400}(?![A-Za-z0-9+/_-])")
 _DIGEST = re.compile(r"(?i)[0-9a-f]{7,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}")
 # What stands before a string that is public by nature: digests, public keys, fingerprints, encoded data, proofs.
@@ -61,17 +62,22 @@ def secrets(text: str, longest: int, config: Mapping[str, Any] | None = None) ->
 
 def _vendors(text: str) -> Iterator[tuple[int, int, str]]:
     """What the plugins of detect-secrets find, on the lines that name a vendor."""
-    if not _VENDOR.search(text):
+    if not _vendor(text):
         return
     at = shown = 0
     for line in text.split("\n"):
-        if shown < _MOST and 20 < len(line) < 4000 and _VENDOR.search(line):
+        if shown < _MOST and 20 < len(line) < 4000 and _vendor(line):
             for name, value in _detected(line):
                 column = line.find(value)
                 if column >= 0 and len(value) >= 20:
                     yield at + column, at + column + len(value), name
                     shown += 1
         at += len(line) + 1
+
+
+def _vendor(text: str) -> bool:
+    lower = text.lower()
+    return any(name in lower for name in _VENDORS) or _DISCORD.search(text) is not None
 
 
 def _detected(line: str) -> Iterator[tuple[str, str]]:
@@ -91,15 +97,20 @@ def _random(text: str, config: Mapping[str, Any] | None) -> Iterator[tuple[int, 
     settings = {} if config is None else config
     bits = settings.get("screening.entropy_bits", ENTROPY_BITS)
     chars = settings.get("screening.entropy_chars", ENTROPY_CHARS)
-    shown = 0
-    for match in _TOKEN.finditer(text):
-        start, end = match.span()
-        token = match.group().strip("=_-")
-        if len(token) >= chars and _entropic(token, bits) and not _known(text, token, start, end):
-            yield start, end, "high-entropy"
-            shown += 1
-            if shown == _MOST:
-                return
+    at = shown = 0
+    for word in text.split():
+        if len(word) < chars:
+            continue
+        at = text.find(word, at)
+        for match in _TOKEN.finditer(word):
+            start, end = at + match.start(), at + match.end()
+            token = match.group().strip("=_-")
+            if len(token) >= chars and _entropic(token, bits) and not _known(text, token, start, end):
+                yield start, end, "high-entropy"
+                shown += 1
+                if shown == _MOST:
+                    return
+        at += len(word)
 
 
 def _known(text: str, token: str, start: int, end: int) -> bool:

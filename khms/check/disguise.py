@@ -21,6 +21,7 @@ _TELLING = frozenset(
 )
 _LETTERS = frozenset(bytes((code,)) for code in b"abcdefghijklmnopqrstuvwxyz")
 _APART = 8  # different letters that stand alone, from which on a text is looked at without its blanks
+_SHORTEST = 24  # characters of the shortest base64 run that is looked into
 _ENCODED = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,20000}={0,2}")
 
 # Over UTF-8, where deleting or mapping bytes is the cheapest look at a text that Python has: what belongs to a word
@@ -40,7 +41,7 @@ class Reading:
     scripts that put no blanks between words, or prefix articles, occur; `unseen` whether characters that do not print.
     """
 
-    __slots__ = ("foreign", "plain", "run", "unseen", "words")
+    __slots__ = ("_spaced", "foreign", "plain", "run", "unseen", "words")
 
     def __init__(self, text: str) -> None:
         lower = text.lower()
@@ -60,13 +61,35 @@ class Reading:
                 data = lower.encode("utf-8", "surrogatepass")
             self.foreign = bool(data.translate(None, _FAMILIAR))
         self.plain = lower
-        self.run = data.translate(_IN_WORDS).split()
+        spaced = data.translate(_IN_WORDS)
+        self.run = spaced.split()
         self.words = frozenset(self.run)
+        self._spaced = b" " + spaced + b" " if len(data) == len(lower) else b""
+
+    def places(self, word: bytes) -> list[int]:
+        """Where `word`, one of `words`, stands in `plain`."""
+        found = []
+        if self._spaced:  # in ASCII, offsets of bytes and characters are the same
+            at = self._spaced.find(b" " + word + b" ")
+            while at >= 0:
+                found.append(at)
+                at = self._spaced.find(b" " + word + b" ", at + 1)
+            return found
+        sought = word.decode("utf-8", "replace")
+        at = self.plain.find(sought)
+        while at >= 0:
+            if not at or not self.plain[at - 1].isalnum():
+                found.append(at)
+            at = self.plain.find(sought, at + 1)
+        return found
 
 
-def stem(word: bytes) -> bytes:
-    """The first four letters of a word in UTF-8."""
-    return word[:4] if word.isascii() else word.decode("utf-8", "replace")[:4].encode()
+def stems(word: bytes) -> list[bytes]:
+    """The beginnings of a word in UTF-8, from four letters on, each with a star."""
+    if word.isascii():
+        return [word[:length] + b"*" for length in range(4, len(word) + 1)]
+    letters = word.decode("utf-8", "replace")
+    return [letters[:length].encode() + b"*" for length in range(4, len(letters) + 1)]
 
 
 def _bare(lower: str, unseen: bool) -> str:
@@ -104,14 +127,26 @@ def spelled(reading: Reading) -> Reading:
 
 def decoded(text: str) -> Iterator[tuple[int, Reading]]:
     """(offset, reading) of each base64 run of `text` that holds a sentence."""
+    at = 0
+    for word in text.split():
+        if len(word) < _SHORTEST:
+            continue
+        at = text.find(word, at)
+        for match in _ENCODED.finditer(word):
+            plain = _sentence(match.group())
+            if plain:
+                yield at + match.start(), Reading(plain)
+        at += len(word)
+
+
+def _sentence(run: str) -> str:
+    """What a base64 run says, where that is printable and more than a word; else nothing."""
     import base64
     import binascii
 
-    for match in _ENCODED.finditer(text):
-        run = match.group().rstrip("=").replace("-", "+").replace("_", "/")
-        try:
-            plain = base64.b64decode(run + "=" * (-len(run) % 4)).decode("utf-8")
-        except (binascii.Error, UnicodeDecodeError):
-            continue
-        if " " in plain and plain.replace("\n", " ").isprintable():
-            yield match.start(), Reading(plain)
+    run = run.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        plain = base64.b64decode(run + "=" * (-len(run) % 4)).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+    return plain if " " in plain and plain.replace("\n", " ").isprintable() else ""

@@ -4,7 +4,7 @@ Screening is best effort: it withholds for a person to look at, and the review g
 stand behind it. A text *about* such attacks may quote them (see `patterns`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,6 @@ from khms.check.patterns import (
     Kind,
     Pattern,
     Patterns,
-    Sifted,
-    concerned,
     expression,
     matches,
     patterns,
@@ -47,10 +45,9 @@ def screen(text: str, *, config: Mapping[str, Any] | None = None) -> list[Hit]:
     reading = Reading(text)
     sifted = sift(table, reading)
     keys = secrets(text, sifted.longest, config)
-    spans = [(*span, reading.plain) for span in _read(table, reading, sifted)]
+    spans = [(*span, reading.plain) for span in matches(table, reading, sifted)]
     if sifted.misspelt:
-        other = spelled(reading)
-        spans += [(*span, reading.plain) for span in _read(table, other, sift(table, other))]
+        spans += [(*span, reading.plain) for span in matches(table, spelled(reading))]
     if reading.unseen:
         for pattern in table.hidden:
             found = zip(expression(pattern).finditer(text), range(MOST), strict=False)
@@ -65,16 +62,10 @@ def screen(text: str, *, config: Mapping[str, Any] | None = None) -> list[Hit]:
     hits = [Hit("secret", row[2], view.line(text, row[0]), view.secret(*row[:3]), row[3]) for row in keys]
     hits += [Hit(row.kind, row.id, view.line(shown, at), view.snippet(shown, at, end)) for row, at, end, shown in spans]
     for at, sentence in said:
-        for row, start, end in _read(table, sentence, sift(table, sentence)):
+        for row, start, end in matches(table, sentence):
             shown = _cut("base64: " + redact(sentence.plain[start:end]))
             hits.append(Hit(row.kind, row.id, view.line(text, at), shown))
     return sorted(set(hits), key=lambda hit: (hit.line, hit.kind, hit.id, hit.snippet))
-
-
-def _read(table: Patterns, reading: Reading, sifted: Sifted) -> Iterator[tuple[Pattern, int, int]]:
-    for pattern in concerned(table, reading, sifted):
-        for start, end in matches(pattern, reading, sifted):
-            yield pattern, start, end
 
 
 def _run_together(table: Patterns, together: str, reading: Reading) -> list[Span]:

@@ -1,6 +1,5 @@
 """What a rule looks at: one file, or one candidate of the older single-file inbox, with what it reads as."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +9,7 @@ from khms.check import ahead
 from khms.errors import Refused
 from khms.model.approval import Approval, approval_from
 from khms.model.card import Card, card_from
-from khms.store import inbox, markdown
+from khms.store import files, inbox, markdown
 from khms.store.layout import APPROVALS, ARCHIVE, CONFIG, INBOX, JOURNAL, KNOW, RECEIPTS, TAGS
 from khms.store.markdown import Page, Unreadable
 from khms.store.tracked import Entry
@@ -105,7 +104,7 @@ class Subject:
     def record(self) -> Approval | None:
         """The approval record in the file, None where it cannot be read: the rules over that file say so."""
         try:
-            value = json.loads(self.entry.data)
+            value = files.parse_json(self.entry.data)
             return approval_from(value, self.path) if isinstance(value, dict) else None
         except (ValueError, RecursionError, Refused):
             return None

@@ -1,11 +1,10 @@
 """What a person has not looked at yet: inbox candidates without a decision, and jobs that are overdue. Read cheaply,
 and leniently: this is a reminder, and `khms inbox list` has the last word."""
 
-import json
 import time
 from typing import Any
 
-from khms.store import receipts
+from khms.store import files, receipts
 from khms.store.layout import Base
 
 _LABEL = "### C"  # heads a candidate in the older single-file units
@@ -38,7 +37,7 @@ def _decided(base: Base, single: bool) -> list[tuple[str, str]]:
     found = []
     if base.approvals.is_dir():
         for path in base.approvals.glob("*.json"):
-            record = json.loads(path.read_bytes())
+            record = files.read_json(path)
             found += [(record["unit"], card["label"]) for card in record["cards"]]
     if single:
         found += list(receipts.ledger(base).reviewed())
@@ -48,7 +47,7 @@ def _decided(base: Base, single: bool) -> list[tuple[str, str]]:
 def overdue(base: Base, hours: float, name: str = "nightly") -> float:
     """Hours since the job last succeeded where that is more than `hours`, else 0. One that never ran is not overdue."""
     try:
-        state: Any = json.loads((base.state / f"{name}.json").read_bytes())
+        state: Any = files.read_json(base.state / f"{name}.json")
         last = _seconds(state["success"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return 0.0

@@ -20,21 +20,25 @@ def opened(base: Base) -> tuple[Reader, Manifest]:
             known = manifest.load(base.index)
             if known is None:
                 raise Unavailable("this base has no index yet", where=str(base.root), hint=HINT)
-            reader = Reader(base.index / known.generation, known.language)
-            reason = _cut(base, known)
+            reason = _changed(base, known)  # before it is opened: damaged bytes can end in a panic of the library
             if not reason:
-                return reader, known
+                return Reader(base.index / known.generation, known.language), known
         except (Unusable, Damaged) as error:
             reason = str(error)
     raise Unavailable(f"the index cannot be used: {reason}", where=str(base.index), hint=HINT)
 
 
-def _cut(base: Base, known: Manifest) -> str:
-    """The index file that has another size than was written. One that is missing was merged away by a writer, unless
-    the opening failed; meta.json changes with every write."""
+def _changed(base: Base, known: Manifest) -> str:
+    """The index file that is not as it was written. One that is missing was merged away by a writer, unless the opening
+    failed; meta.json changes with every write. A file of another time was touched, or copied: its bytes tell."""
     place = f"{base.index}{os.sep}{known.generation}{os.sep}"
-    for name, (size, _) in known.stored.items():
-        now = manifest.mark(place + name)[0]
-        if now not in (size, -1) and name != "meta.json":
-            return f"{known.generation}/{name} was cut"
+    for name, (size, at, digest) in known.stored.items():
+        now = manifest.mark(place + name)
+        if name == "meta.json" or now == manifest.NOTHING or now[:2] == (size, at):
+            continue
+        try:
+            if now[0] != size or manifest.sha256(place + name) != digest:
+                return f"{known.generation}/{name} was changed"
+        except FileNotFoundError:
+            continue
     return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from khms.index.fields import VERSION
+from khms.store import files
 from khms.values import dataclass
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NAME = "manifest.json"
 SCHEMA = "khms.index/1"
 Mark = tuple[int, int, int]  # a file's size, modification time in nanoseconds, inode
+Stored = tuple[int, int, str]  # an index file's size, modification time, SHA-256
 NOTHING: Mark = (-1, -1, -1)
 
 
@@ -37,7 +39,7 @@ class Manifest:
     looked: Mapping[str, Mark]
     seen: Mapping[str, tuple[Mark, str]]
     skipped: Mapping[str, tuple[str, int, str, str]]  # code, line, message, mend
-    stored: Mapping[str, tuple[int, str]]  # index file -> size, SHA-256
+    stored: Mapping[str, Stored]
 
     @property
     def language(self) -> str:
@@ -50,10 +52,8 @@ class Unusable(Exception):
 
 def load(folder: Path) -> Manifest | None:
     """The manifest in the index folder, None where there is none; raises Unusable with the reason."""
-    import json
-
     try:
-        value = json.loads((folder / NAME).read_bytes())
+        value = files.read_json(folder / NAME)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -83,7 +83,7 @@ def _manifest(value: Any) -> Manifest:
             name: (str(code), int(line), str(message), str(mend))
             for name, (code, line, message, mend) in value["skipped"].items()
         },
-        stored={name: (int(size), str(digest)) for name, (size, digest) in value["stored"].items()},
+        stored={name: (int(size), int(at), str(digest)) for name, (size, at, digest) in value["stored"].items()},
     )
 
 
@@ -125,32 +125,33 @@ def mark(path: Path | str) -> Mark:
 
 def damage(folder: Path, manifest: Manifest, *, thorough: bool = False) -> str:
     """What is wrong with the index files, in words; empty where they are as they were written. `thorough` reads them
-    all; otherwise only sizes and the one file that changes in place are compared."""
-    import hashlib
-
+    all; otherwise only those whose time differs (a copied base) and the one that changes in place."""
     place = folder / manifest.generation
-    for name, (size, digest) in sorted(manifest.stored.items()):
-        if mark(place / name)[0] != size:
+    for name, (size, at, digest) in sorted(manifest.stored.items()):
+        now = mark(place / name)
+        if now[0] != size:
             return f"{manifest.generation}/{name} is missing or was cut"
-        if (thorough or name == "meta.json") and hashlib.sha256((place / name).read_bytes()).hexdigest() != digest:
+        if (thorough or name == "meta.json" or now[1] != at) and sha256(place / name) != digest:
             return f"{manifest.generation}/{name} was changed"
     return "" if manifest.stored else "it was never finished"
 
 
-def store(folder: Path, known: Mapping[str, tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """Size and hash of every file that an index in `folder` is made of. Segment files never change once they are
-    written, so those in `known` are not read again."""
+def sha256(path: Path | str) -> str:
     import hashlib
-    import json
 
-    meta = json.loads((folder / "meta.json").read_bytes())
+    return hashlib.sha256(files.read(path)).hexdigest()
+
+
+def store(folder: Path, known: Mapping[str, Stored]) -> dict[str, Stored]:
+    """Size, time and hash of every file that an index in `folder` is made of. Segment files never change once they are
+    written, so those in `known` are not read again."""
+    meta = files.read_json(folder / "meta.json")
     segments = tuple(segment["segment_id"].replace("-", "") for segment in meta["segments"])
     found = {}
     for name in sorted(path.name for path in folder.iterdir()):
         if name != "meta.json" and not name.startswith(segments):
             continue
-        size = mark(folder / name)[0]
+        size, at, _ = mark(folder / name)
         old = known.get(name) if name != "meta.json" else None
-        digest = old[1] if old and old[0] == size else hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        found[name] = (size, digest)
+        found[name] = (size, at, old[2] if old and old[:2] == (size, at) else sha256(folder / name))
     return found

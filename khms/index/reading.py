@@ -8,6 +8,7 @@ from pathlib import Path
 from khms.index import sources
 from khms.index.sources import Rules
 from khms.model.finding import Finding
+from khms.store import files
 
 
 def content(root: Path, rules: Rules, path: str) -> bytes | Finding | None:
@@ -28,7 +29,7 @@ def content(root: Path, rules: Rules, path: str) -> bytes | Finding | None:
         if info.st_size > rules.max_bytes:
             message = f"the file has {info.st_size} bytes, more than {rules.max_bytes}"
             return Finding("KH015", "error", path, 0, message, "split it, or raise lint.max_bytes")
-        return where.read_bytes()
+        return files.read(where)
     except UnicodeEncodeError:
         name = path.encode("utf-8", "replace").decode("utf-8")
         return Finding("KH001", "error", name, 0, "the file's name is not UTF-8", "rename the file")

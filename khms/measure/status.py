@@ -4,7 +4,6 @@
 """
 
 import datetime
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from khms.config import Config
 from khms.errors import KhmsError
 from khms.model.approval import Approval
 from khms.model.finding import Finding
-from khms.store import cards, inbox, lock
+from khms.store import cards, files, inbox, lock
 from khms.store.layout import Base
 from khms.store.receipts import Ledger, ledger
 from khms.store.repo import Repo
@@ -182,7 +181,7 @@ def _git(base: Base, problems: _Problems) -> tuple[str, str, str]:
 def last_success(base: Base, job: str) -> str | None:
     """When `job` last ended well, ISO 8601; None where it never did or its note cannot be read."""
     try:
-        value = json.loads((base.state / f"{job}.json").read_bytes())
+        value = files.read_json(base.state / f"{job}.json")
         stamp = str(value["success"])
         datetime.datetime.fromisoformat(stamp)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -17,7 +17,7 @@ from khms.model.ulid import new_ulid
 from khms.pipeline import authority, carding, checks
 from khms.pipeline.record import now, review_receipt
 from khms.pipeline.transition import Desk, follow
-from khms.store import cards, inbox
+from khms.store import cards, files, inbox
 from khms.store.catalogue import catalogue
 from khms.store.commit import Transaction, exclusive
 from khms.store.inbox import Unit
@@ -292,7 +292,7 @@ def _changes(
 ) -> dict[str, bytes | None]:
     changes = desk.changes()
     for path in {candidate.path for candidate in chosen}:
-        changes[path] = base.path(path).read_bytes()
+        changes[path] = files.read(base.path(path))
     changes[cards.approval_path(record.id)] = record.file_bytes()
     label_of = {card.label: card.id for card in record.cards}
     receipts = [
@@ -302,7 +302,7 @@ def _changes(
     counter = base.path(NEXT_ID)
     if counter.is_file():
         following = max(id_number(card.id) for card in record.cards) + 1
-        newline = b"\n" if counter.read_bytes().endswith(b"\n") else b""
+        newline = b"\n" if files.read(counter).endswith(b"\n") else b""
         changes[NEXT_ID] = str(following).encode() + newline
     return changes
 

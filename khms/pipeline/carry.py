@@ -87,7 +87,7 @@ def _run(base: Base, run: str) -> tuple[Run, tuple[Finding, ...]]:
     """The run as run.json tells it; where that is missing or broken its id still tells when it began."""
     file = base.carry / run / RUN
     try:
-        started = str(json.loads(file.read_text(encoding="utf-8"))["started"])
+        started = str(files.read_json(file)["started"])
         datetime.datetime.fromisoformat(started)
     except FileNotFoundError:
         return Run(run, _began(run), resumed=True), ()
@@ -110,7 +110,7 @@ def _load(base: Base, run: Run, problems: tuple[Finding, ...]) -> Carried:
     decisions, broken = {}, [*problems]
     for file in sorted((base.carry / run.id).glob("M-*.json")):
         try:
-            decision = decision_from(json.loads(file.read_text(encoding="utf-8")))
+            decision = decision_from(files.read_json(file))
             if decision.mark != file.stem:
                 raise ValueError(f"it holds the decision about {decision.mark}")
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -20,7 +20,7 @@ def remember(base: Base, job: str, run: str, error: str) -> None:
 def success(base: Base, job: str) -> str | None:
     """When the job last ended well; None where it never did, or where that cannot be read."""
     try:
-        held = json.loads((base.state / f"{job}.json").read_text(encoding="utf-8"))
+        held = files.read_json(base.state / f"{job}.json")
         return str(held["success"]) if held["success"] else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -10,7 +10,6 @@ One run a base. A proposer never writes, and nothing here approves.
 """
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from khms.pipeline.propose import Proposer
 from khms.pipeline.quotes import Reader
 from khms.pipeline.record import now
 from khms.pipeline.sources import Collected, Window
-from khms.store import cards, journal, local, tags
+from khms.store import cards, files, journal, local, tags
 from khms.store.commit import exclusive, pending
 from khms.store.layout import Base
 from khms.store.lock import hold
@@ -310,7 +309,7 @@ def _told(base: Base, receipts: Ledger, run: Run) -> Result:
     unit = next((receipt.unit.rpartition("/")[2] for receipt in own if receipt.unit), "")
     described: Mapping[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
-        described = json.loads((base.inbox / unit / "unit.json").read_text(encoding="utf-8"))["counts"] if unit else {}
+        described = files.read_json(base.inbox / unit / "unit.json")["counts"] if unit else {}
     fates = {fate: int(described.get(fate, 0)) for fate in (PUBLISHED, DEFERRED, DROPPED)}
     return Result(run.id, unit, verdicts=counts, candidates=fates, resumed=True)
 

@@ -17,6 +17,7 @@ from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, outcomes_json
 from khms.pipeline.night import Night, utc
 from khms.pipeline.report import report
+from khms.store import files
 from khms.store.commit import Transaction
 from khms.store.inbox import unit_path
 from khms.store.layout import HISTORY, INBOX, JOURNAL, Base
@@ -116,7 +117,7 @@ def _events(night: Night) -> Iterator[dict[str, str]]:
 def _history(base: Base, path: str, night: Night) -> bytes:
     """The day's history with what happened added to its end; what stands there is kept byte for byte."""
     try:
-        held = base.path(path).read_bytes()
+        held = files.read(base.path(path))
     except FileNotFoundError:
         held = f"# {night.run.day}\n".encode()
     lead = b"" if held.endswith(b"\n") else b"\n"

@@ -168,7 +168,7 @@ class Reader:
                 file = files.inside(self.base.root, self.base.root / path)
                 if f"{INBOX}/" in f"{self.base.relative(file) if file.is_relative_to(self.base.root) else path}/":
                     return Missing(f"{path} is itself a proposal", forged=True)
-                data = file.read_bytes()
+                data = files.read(file)
             except Refused:
                 return Missing(f"{path} leads out of the base", forged=True)
             except (OSError, ValueError):

@@ -94,7 +94,7 @@ def collect(base: Base, ledger: Ledger, window: Window) -> Collected:
             continue
         shown = f"{JOURNAL}/{file.name}"
         try:
-            data = files.inside(base.root, file).read_bytes()
+            data = files.read(files.inside(base.root, file))
         except (Refused, OSError) as error:
             said = error.message if isinstance(error, Refused) else error.strerror
             problems.append(_problem(shown, "error", f"this journal file cannot be read: {said}"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from khms.errors import Refused
 from khms.model.approval import Transition, has_flow_links
 from khms.model.card import ARCHIVED, Card, card_from, is_card_id
-from khms.store import cards, markdown
+from khms.store import cards, files, markdown
 from khms.store.layout import Base
 
 
@@ -47,7 +47,7 @@ class Desk:
         path = cards.find(self.base, card_id) if is_card_id(card_id) else None
         if path is None:
             raise Refused(f"there is no card {card_id}", hint="khms card list shows what there is")
-        data = path.read_bytes()
+        data = files.read(path)
         shown = self.base.relative(path)
         if has_flow_links(data):
             raise Refused(

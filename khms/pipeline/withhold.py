@@ -10,7 +10,7 @@ from khms.model.ulid import new_ulid
 from khms.pipeline import authority
 from khms.pipeline.approve import pending
 from khms.pipeline.record import now, review_receipt
-from khms.store import cards, inbox
+from khms.store import cards, files, inbox
 from khms.store.commit import exclusive
 from khms.store.inbox import Unit
 from khms.store.layout import Base
@@ -62,7 +62,7 @@ def withhold(
             moved.append((candidate.label, path))
             if path != candidate.path:
                 changes[candidate.path] = None
-                changes[path] = base.path(candidate.path).read_bytes()
+                changes[path] = files.read(base.path(candidate.path))
         receipts = [review_receipt(c.mark, verdict, run, unit.path, c.label, why, at) for c in chosen]
         changes[receipts_path(run)] = receipts_bytes(receipts)
         names = ", ".join(candidate.label for candidate in chosen)

@@ -11,6 +11,7 @@ from khms.model.card import Card
 from khms.model.tags import Registry
 from khms.render import pages
 from khms.render.pages import MARKER, MEMORY, MEMORY_LINES, PAGE_LINES, RECENT_PAGE, TAGS_PAGE, TOPICS
+from khms.store import files
 from khms.store.layout import VIEWS, Base
 
 Pages = dict[str, bytes]
@@ -82,7 +83,7 @@ def for_base(base: Base, cards: Mapping[str, Card]) -> dict[str, bytes | None]:
 def _bytes(base: Base, path: str) -> bytes | None:
     """A file of the base, None where there is none; raises Unavailable where it cannot be read."""
     try:
-        return base.path(path).read_bytes()
+        return files.read(base.path(path))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
     except OSError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from khms.model.approval import Approval, approval_from
 from khms.model.card import Card, card_from, id_number, is_card_id
-from khms.store import markdown
+from khms.store import files, markdown
 from khms.store.layout import APPROVALS, ARCHIVE, KNOW, Base
 from khms.store.markdown import Unreadable
 
@@ -46,17 +46,23 @@ def _below(place: str, shown: str) -> Iterator[str]:
     except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
-        if entry.is_dir():
+        if _is_folder(entry):
             yield from _below(entry.path, f"{shown}/{entry.name}")
         elif entry.name.endswith(".md"):
             yield f"{shown}/{entry.name}"
 
 
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a loop of links; reading it as a file says so
+        return False
+
+
 def load(base: Base, path: str) -> Card:
     """The card at a base path; raises Unreadable."""
     try:
-        with open(f"{base.root}/{path}", "rb") as file:
-            data = file.read()
+        data = files.read(f"{base.root}/{path}")
     except OSError as error:
         raise Unreadable(
             f"the file cannot be read: {error.strerror or error}", path=path, mend="check the file and its permissions"
@@ -90,15 +96,13 @@ def find(base: Base, card_id: str) -> Path | None:
 def approvals(base: Base) -> list[Approval]:
     """Every approval record, oldest first; raises Refused for one that cannot be read: a writer must not go on with a
     proof missing."""
-    import json
-
     from khms.errors import Refused
 
     records = []
     for path in sorted(base.approvals.glob("*.json")):
         shown = base.relative(path)
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = files.read_json(path)
         except (OSError, ValueError) as error:
             raise Refused(
                 f"this approval record cannot be read: {error}",

@@ -87,7 +87,7 @@ NO_LINKS = Links()
 
 def _load(base: Base) -> dict[str, Row]:
     try:
-        value = json.loads((base.state / "cards.json").read_bytes())
+        value = files.read_json(base.state / "cards.json")
         if value["schema"] == SCHEMA and all(len(row) == 16 for row in value["cards"].values()):
             rows: dict[str, Row] = value["cards"]
             return rows

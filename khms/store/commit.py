@@ -289,7 +289,7 @@ class Transaction:
 def pending(repo: Repo) -> Intent | None:
     """The intent of a run that was killed, or of one that is at work this moment; None where there is none."""
     try:
-        value: dict[str, Any] = json.loads((repo.folder / "khms" / "intent.json").read_text(encoding="utf-8"))
+        value: dict[str, Any] = files.read_json(repo.folder / "khms" / "intent.json")
     except (FileNotFoundError, ValueError):
         return None
     return Intent(**{**value, "steps": tuple(Step(**step) for step in value["steps"])})

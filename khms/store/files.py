@@ -1,4 +1,5 @@
-"""The writing primitives. Every one counts, and a test can kill the process right after the n-th (KHMS_KILL_AT=n).
+"""The reading of files, and the writing primitives. Each of these counts, and a test can kill the process right after
+the n-th (KHMS_KILL_AT=n).
 
 A write is atomic: a temporary file in the same folder, fsync, rename; a reader never sees half a file.
 """
@@ -6,9 +7,14 @@ A write is atomic: a temporary file in the same folder, fsync, rename; a reader 
 import contextlib
 import errno
 import os
+import stat
 from pathlib import Path
 
 from khms.errors import Refused, Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 TEMPORARY = ".khms-tmp-"
 _count = 0
@@ -49,6 +55,34 @@ def _clear(error: OSError, path: Path) -> Unavailable:
     }
     what = os.strerror(error.errno) if error.errno else str(error)
     return Unavailable(f"cannot write: {what}", where=str(path), hint=hints.get(error.errno or 0, ""))
+
+
+def read(path: Path | str) -> bytes:
+    """The bytes of a regular file. Raises OSError for anything else: a pipe would be waited for, for ever."""
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(fd, "rb") as file:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read()
+
+
+def read_json(path: Path) -> "Any":
+    """The JSON value in a file. Raises OSError where it cannot be read, ValueError where it is no JSON or nested so
+    deeply that Python's reader gives up (which it says by a RecursionError)."""
+    return parse_json(read(path).decode("utf-8"))
+
+
+def parse_json(text: str | bytes) -> "Any":
+    """As `read_json`, for a text at hand."""
+    import json
+
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
@@ -154,7 +188,10 @@ def remove_empty(path: Path, stop: Path) -> None:
 
 def inside(root: Path, path: Path) -> Path:
     """`path` resolved, if it lies in `root` (links followed); raises Refused else."""
-    resolved = path.resolve()
+    try:
+        resolved = path.resolve()
+    except (OSError, RuntimeError) as error:  # Python 3.11 tells a loop of links by a RuntimeError
+        raise Refused("this path is a link that leads nowhere", where=str(path), hint="remove the link") from error
     base = root.resolve()
     if resolved != base and base not in resolved.parents:
         raise Refused(

@@ -1,7 +1,6 @@
 """Inbox units: a folder with one candidate a file, or the older tools' single file. Read only; units are published by
 one commit and changed by reviewers."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -78,7 +77,7 @@ def _folder(base: Base, folder: Path) -> Unit:
     for path in sorted((p for p in folder.glob("*.md") if p.name != "REPORT.md"), key=lambda p: label_order(p.stem)):
         shown = base.relative(path)
         try:
-            data = files.inside(base.root, path).read_bytes()
+            data = files.read(files.inside(base.root, path))
             page = markdown.parse(data, shown)
         except Unreadable as error:
             broken.append(error)
@@ -104,7 +103,7 @@ def _withheld(folder: Path) -> tuple[str, ...]:
 
 def _meta(base: Base, path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = files.read_json(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -32,20 +32,23 @@ def set_key(text: str, key: str, value: Value) -> str:
 
 def remove_keys(text: str, keys: Iterable[str]) -> str:
     """See `khms.store.markdown.remove_keys`."""
+    file = _Frontmatter(text)
+    meta = copy.deepcopy(file.meta)
+    gone: set[int] = set()
     for key in keys:
-        file = _Frontmatter(text)
         if key not in file.entries:
             continue
         file.entry(key)
         names = file.names(key)
-        meta = copy.deepcopy(file.meta)
         while len(names) > 1 and len(_at(meta, names[:-1]) or "") == 1:
             names.pop()
         (_at(meta, names[:-1]) or {}).pop(names[-1], None)
         entry = file.entry(".".join(names))
         assert entry is not None
-        text = file.checked(file.replace(entry.key[0] + 1, entry.end[0] + 2, []), meta)
-    return text
+        gone.update(range(entry.key[0] + 1, entry.end[0] + 2))
+    if not gone:
+        return text
+    return file.checked("\n".join(row for number, row in enumerate(file.rows) if number not in gone), meta)
 
 
 class _Frontmatter:

@@ -69,7 +69,7 @@ def append(base: Base, line: str, day: str | None = None) -> Path:
     files.inside(base.root, path)
     with lock.hold(base.locks / "journal.lock", "mark", wait=10.0):
         try:
-            held = path.read_bytes()
+            held = files.read(path)
         except FileNotFoundError:
             held = b""
         except OSError as error:
@@ -88,7 +88,7 @@ def days(base: Base) -> list[Day]:
             continue
         files.inside(base.root, path)
         try:
-            found.append(Day(base.relative(path), path.read_bytes()))
+            found.append(Day(base.relative(path), files.read(path)))
         except OSError as error:
             raise Unavailable(
                 f"a journal file cannot be read: {error.strerror}",

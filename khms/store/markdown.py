@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from khms.store import quick, yamltext
+from khms.store import files, quick, yamltext
 from khms.store.yamltext import Unreadable, Value, scalar
 
 __all__ = [
@@ -67,7 +67,7 @@ class Block:
 def read(path: Path, shown: str) -> Page:
     """The page in a file, named `shown` in errors. Raises Unreadable, also where the file cannot be opened."""
     try:
-        data = path.read_bytes()
+        data = files.read(path)
     except OSError as error:
         raise Unreadable(
             f"the file cannot be read: {error.strerror or error}", path=shown, mend="check the file and its permissions"

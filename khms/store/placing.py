@@ -27,7 +27,7 @@ class Step:
 def digest(path: Path) -> str | None:
     """SHA-256 of a file's bytes, None where there is no file."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(files.read(path)).hexdigest()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
 

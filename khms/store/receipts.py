@@ -1,11 +1,12 @@
 """Receipts and events: one JSONL file a run, never appended to by another."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from khms.errors import Refused
 from khms.model.receipt import Receipt, receipt_from
+from khms.store import files
 from khms.store.layout import EVENTS, RECEIPTS, Base
 
 
@@ -19,6 +20,14 @@ def events_path(run: str) -> str:
 
 def receipts_bytes(receipts: Iterable[Receipt]) -> bytes:
     return "".join(receipt.line() + "\n" for receipt in receipts).encode("utf-8")
+
+
+def _text(path: Path) -> str:
+    try:
+        return files.read(path).decode("utf-8", "replace")
+    except OSError as error:
+        hint = f"restore the file: git checkout -- {path}"
+        raise Refused(f"these receipts cannot be read: {error.strerror}", where=str(path), hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +47,11 @@ def ledger(base: Base) -> Ledger:
     found = []
     for path in sorted(base.receipts.glob("*.jsonl")):
         shown = base.relative(path)
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        for number, line in enumerate(_text(path).splitlines(), 1):
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = files.parse_json(line)
                 if not isinstance(value, dict):
                     raise ValueError("not an object")
             except ValueError as error:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from khms import resources
+from khms.store import files
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -140,7 +141,7 @@ def _scalar(text: str, types: str | Sequence[str]) -> Any:
     if "boolean" in types and text in ("true", "false"):
         return text == "true"
     if ("number" in types or "integer" in types) and _NUMBER.fullmatch(text):
-        return json.loads(text)
+        return files.parse_json(text)
     return text
 
 

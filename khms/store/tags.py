@@ -1,6 +1,7 @@
 """memory/tags.yaml, read strictly."""
 
 from khms.model.tags import Registry, registry_from
+from khms.store import files
 from khms.store.layout import TAGS, Base
 from khms.store.yamltext import Unreadable
 
@@ -8,7 +9,7 @@ from khms.store.yamltext import Unreadable
 def registry(base: Base) -> Registry:
     """The base's tag registry, empty where it has none; raises Unreadable where the file cannot be read."""
     try:
-        data = base.path(TAGS).read_bytes()
+        data = files.read(base.path(TAGS))
     except (FileNotFoundError, NotADirectoryError):
         return Registry()
     except OSError as error:

@@ -103,7 +103,7 @@ def _entries() -> list[dict[str, str]]:
     """What stands in the file. Raises Unavailable for one that cannot be read: what is unreadable is not empty."""
     path = place()
     try:
-        value = json.loads(path.read_bytes())
+        value = files.read_json(path)
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:

@@ -9,7 +9,7 @@ from khms import config
 from khms.check.context import Context
 from khms.check.subject import APPROVAL, RECEIPT, SETTINGS, TAG_FILE, UNIT, Fault, Subject
 from khms.errors import Refused
-from khms.store import schema
+from khms.store import files, schema
 from khms.store.yamltext import Unreadable
 
 _RESTORE = "restore it: git checkout -- FILE"
@@ -42,7 +42,7 @@ def _undecodable(data: bytes) -> int | None:
 
 def _value(text: str) -> tuple[Any, Fault | None]:
     try:
-        return json.loads(text), None
+        return files.parse_json(text), None
     except json.JSONDecodeError as error:
         return None, Fault(error.lineno, f"this is no JSON: {error.msg}", _RESTORE)
     except (ValueError, RecursionError) as error:
