@@ -47,7 +47,7 @@ RULES: dict[str, Rule] = {
     "KH001": Rule(
         "error",
         "the frontmatter is one YAML mapping that its schema accepts; other files parse and validate",
-        (_on(form.frontmatter, CARD, CANDIDATE, PART, NOTE), _on(documents.readable, *_DOCUMENTS)),
+        (_on(form.frontmatter, CARD, CANDIDATE, PART, NOTE), _on(documents.readable, DAY, *_DOCUMENTS)),
     ),
     "KH002": Rule(
         "error",

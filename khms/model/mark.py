@@ -53,7 +53,7 @@ def opening(line: str) -> tuple[str, str] | None:
     if not text.startswith("MARK["):
         return None
     kind, sep, rest = text[5:].partition("]")
-    if not sep or not kind or not all(c.isalnum() or c in "-_./" for c in kind):
+    if not sep or not kind or not kind.isprintable() or " " in kind or "[" in kind:
         return None
     return kind, rest.lstrip(":").strip()
 
@@ -98,7 +98,7 @@ def _is_heading(line: str) -> bool:
 def parse_marks(text: str, path: str) -> list[Mark]:
     """Every MARK of one journal file, in order. `path` names the file; its stem takes part in the ids."""
     stem = path.rpartition("/")[2].removesuffix(".md")
-    lines = text.removeprefix("﻿").replace("\r\n", "\n").split("\n")
+    lines = text.removeprefix("﻿").replace("\r\n", "\n").replace("\r", "\n").split("\n")
     fenced = _fenced(lines)
     seen: Counter[tuple[str, str]] = Counter()
     marks = []

@@ -7,11 +7,10 @@ never given to `re`, which is not even imported then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-TYPE_CHECKING = False  # `typing` costs more than looking through a MARK
-if TYPE_CHECKING:
-    from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` and `collections.abc` would be half of what importing this module costs
+    import re
+    from collections.abc import Iterator
 
 Span = tuple[int, int, str]
 
@@ -85,7 +84,7 @@ _PARTS = ("key", "token", "secret", "pass", "pwd", "credential", "kennwort", "co
 _LAST = frozenset(" \"'`*") | {word[-1] for word in _PASSWORDS + _KEYS}
 _VALUE = (
     r"[=>]{0,2}\s{0,3}(?:([\"'`])(?P<quoted>[^\"'`\n]{4,200})\1|"
-    r"(?P<bare>[^\s\"'`,;<>=(){}\[\]][^\s\"'`,;<>(){}\[\]]{3,199}))"
+    r"(?P<bare>[^\s\"'`,;<>=(){}\[\]。，、；][^\s\"'`,;<>(){}\[\]。，、；]{3,199}))"
 )
 _OPTION = (
     r"--(?:[a-z]{1,20}-){0,2}(?:(?P<password>password|passwd|passphrase)|token|secret|(?:api|access|secret)-key)(?= )"
@@ -105,12 +104,12 @@ _FEEBLE = {
 }  # fmt: skip
 _STAND_INS = ("...", "…", "xxxx", "••", "**", "your-", "your_", "redacted")
 
-_compiled: dict[str, Any] = {}
+_compiled: dict[str, re.Pattern[str]] = {}
 
 
 def known_prefix(name: str) -> bool:
     """True where the shape `name` is recognised by its own form alone, whatever stands around it."""
-    return any(name == row[0] for row in _PREFIXED)
+    return name not in ("jwt", "url-password", "bearer", "basic-auth", "credential")
 
 
 def key_shapes(text: str, *, doubtful: bool = False) -> list[Span]:
@@ -148,7 +147,7 @@ def _apart(spans: list[Span]) -> list[Span]:
     return joined
 
 
-def _pattern(source: str) -> Any:
+def _pattern(source: str) -> re.Pattern[str]:
     if source not in _compiled:
         import re
 
@@ -209,6 +208,8 @@ def _assignments(text: str, lower: str) -> Iterator[tuple[Span, bool]]:
         value = _pattern(_VALUE).match(text, start)
         if value is not None:
             group = "bare" if value.group("quoted") is None else "quoted"
+            if group == "bare" and text[value.end() : value.end() + 1] in ("(", "["):
+                continue  # a call or an element
             sure = _weigh_assigned(value.group(group), secret, bound or group == "quoted")
             if sure is not None:
                 yield (*value.span(group), "credential"), sure
@@ -234,7 +235,7 @@ def _named(lower: str) -> Iterator[tuple[int, bool, bool]]:
             yield said.end(), True, False
 
 
-def _weigh_block(text: str, match: Any) -> bool | None:
+def _weigh_block(text: str, match: re.Match[str]) -> bool | None:
     """Of a private key: True where key material follows the header or the header begins a line, None for a stand-in."""
     body = match.group("v").partition("-----END")[0].replace("\\n", " ")
     if any(mark in body.lower() for mark in _STAND_INS):

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from khms.errors import Refused, Usage
+from khms.model.approval import plain_bytes
 from khms.model.finding import Finding
 from khms.model.mark import Mark, split_session
 from khms.model.receipt import Receipt, decided
-from khms.store import files
+from khms.store import files, markdown
 from khms.store.journal import Day
 from khms.store.layout import JOURNAL, Base
 from khms.store.receipts import Ledger
@@ -93,6 +94,12 @@ def collect(base: Base, ledger: Ledger, window: Window) -> Collected:
         if not window.holds(file.name[:10]):
             continue
         shown = f"{JOURNAL}/{file.name}"
+        if not shown.isprintable():
+            shown = shown.encode("utf-8", "backslashreplace").decode("utf-8")
+            problems.append(
+                _problem(shown, "error", "this journal file has no plain name; its MARKs stay open", "rename it")
+            )
+            continue
         try:
             data = files.read(files.inside(base.root, file))
         except (Refused, OSError) as error:
@@ -100,7 +107,16 @@ def collect(base: Base, ledger: Ledger, window: Window) -> Collected:
             problems.append(_problem(shown, "error", f"this journal file cannot be read: {said}"))
             continue
         if not _is_utf8(data):
-            problems.append(_problem(shown, "warning", "this journal file is not UTF-8; the odd bytes read as �"))
+            problems.append(
+                _problem(
+                    shown, "warning", "this journal file is not UTF-8; the odd bytes read as �", "save it as UTF-8"
+                )
+            )
+        torn = markdown.conflict_line(plain_bytes(data).decode("utf-8", "replace"))
+        if torn is not None:
+            said = f"a merge conflict stands on line {torn}; its MARKs stay open"
+            problems.append(_problem(shown, "error", said, "choose one side and take the markers out"))
+            continue
         pages[shown] = page = read(shown, data)
         if not page.marks:
             empty.append(shown)
@@ -136,8 +152,7 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _problem(path: str, severity: str, message: str) -> Finding:
-    mend = "check the file and its permissions" if severity == "error" else "save it as UTF-8"
+def _problem(path: str, severity: str, message: str, mend: str = "check the file and its permissions") -> Finding:
     return Finding("KH001", severity, path, 0, message, mend)
 
 

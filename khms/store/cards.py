@@ -35,8 +35,10 @@ class Shelf:
 
 def card_paths(base: Base) -> Iterator[str]:
     """The base path of every file of know/ and archive/, sub-folders included, in a fixed order. Names only, as texts:
-    over 10,000 cards `Path` objects would cost more than reading the files."""
+    over 10,000 cards `Path` objects would cost more than reading the files. Raises Refused where a folder of cards is a
+    link out of the base."""
     for folder in (KNOW, ARCHIVE):
+        files.inside(base.root, base.path(folder))
         yield from sorted(_below(f"{base.root}/{folder}", folder))
 
 
@@ -54,15 +56,15 @@ def _below(place: str, shown: str) -> Iterator[str]:
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
     try:
-        return entry.is_dir()
-    except OSError:  # a loop of links; reading it as a file says so
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
         return False
 
 
 def load(base: Base, path: str) -> Card:
     """The card at a base path; raises Unreadable."""
     try:
-        data = files.read(f"{base.root}/{path}")
+        data = files.read_inside(base.root, path)
     except OSError as error:
         raise Unreadable(
             f"the file cannot be read: {error.strerror or error}", path=path, mend="check the file and its permissions"

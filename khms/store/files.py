@@ -57,9 +57,9 @@ def _clear(error: OSError, path: Path) -> Unavailable:
     return Unavailable(f"cannot write: {what}", where=str(path), hint=hints.get(error.errno or 0, ""))
 
 
-def read(path: Path | str) -> bytes:
+def read(path: Path | str, flags: int = 0) -> bytes:
     """The bytes of a regular file. Raises OSError for anything else: a pipe would be waited for, for ever."""
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    fd = os.open(path, flags | os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(fd, "rb") as file:
         mode = os.fstat(fd).st_mode
         if stat.S_ISDIR(mode):
@@ -67,6 +67,21 @@ def read(path: Path | str) -> bytes:
         if not stat.S_ISREG(mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         return file.read()
+
+
+def read_inside(root: Path | str, path: str) -> bytes:
+    """The bytes of the regular file at `path` below `root`. A link is followed only to a file that lies in `root` too;
+    else OSError, as for everything that `read` does not take."""
+    place = f"{root}/{path}"
+    try:
+        return read(place, getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EMLINK):
+            raise
+    try:
+        return read(inside(Path(root), Path(place)))
+    except Refused as refused:
+        raise OSError(errno.ELOOP, "it is a link that leads out of the base, or nowhere", place) from refused
 
 
 def read_json(path: Path) -> "Any":

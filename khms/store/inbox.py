@@ -1,6 +1,7 @@
 """Inbox units: a folder with one candidate a file, or the older tools' single file. Read only; units are published by
 one commit and changed by reviewers."""
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -62,13 +63,17 @@ def find(base: Base, name: str) -> Unit:
     wanted = name.rstrip("/")
     stem = Path(wanted).name.removesuffix(".md")
     for path in (base.inbox / stem, base.inbox / f"{stem}.md"):
-        named_here = wanted in (stem, f"{stem}.md", base.relative(path)) or Path(wanted).resolve() == path.resolve()
+        named_here = wanted in (stem, f"{stem}.md", base.relative(path)) or _same(wanted, path)
         if stem in ("", ".", "..") or not path.exists() or not named_here:
             continue
         files.inside(base.root, path)
         return _folder(base, path) if path.is_dir() else _single(base, path)
     known = ", ".join(unit.name for unit in units(base)) or "none"
     raise Refused(f"there is no inbox unit {name!r}", where=str(base.inbox), hint=f"units: {known}")
+
+
+def _same(wanted: str, path: Path) -> bool:
+    return os.path.realpath(wanted) == os.path.realpath(path)
 
 
 def _folder(base: Base, folder: Path) -> Unit:

@@ -21,7 +21,7 @@ class Day:
 
     @property
     def text(self) -> str:
-        return self.data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+        return self.data.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
     @property
     def marks(self) -> list[Mark]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from khms.check.context import Context
@@ -69,5 +69,5 @@ def _stays_inside(path: str, link: str, context: Context) -> bool:
     written = os.path.normpath(PurePosixPath(path).parent / link)
     if written == ".." or written.startswith("../"):
         return False
-    target = (root / path).resolve()
+    target = Path(os.path.realpath(root / path))  # `resolve` would raise for a loop of links
     return target == root or root in target.parents

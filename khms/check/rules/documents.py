@@ -1,4 +1,4 @@
-"""Files that programs write and people may edit: approval records, receipts, unit.json, the tag registry, khms.toml."""
+"""Files that are no pages: approval records, receipts, unit.json, the tag registry, khms.toml, journal days."""
 
 import json
 import re
@@ -21,6 +21,8 @@ def readable(subject: Subject, context: Context) -> Iterator[Fault]:
         yield Fault(subject.error.line, subject.error.message, subject.error.mend)
     elif (line := _undecodable(subject.entry.data)) is not None:
         yield Fault(line, "this is not UTF-8", "save the file as UTF-8")
+    elif not subject.path.isprintable():
+        yield Fault(0, "the file's name is not plain text, so its lines are passed over", "rename the file")
     elif subject.kind == SETTINGS:
         yield from _settings(subject)
     elif subject.kind == TAG_FILE:
