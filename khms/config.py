@@ -27,12 +27,38 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting. `needs_trust`: it can name a program, an address, a model or an outside path."""
+    """One setting. `needs_trust`: it can name a program, an address, a model or an outside path. A figure lies between
+    `least` and `most`, both taken in; a text with `choices` is one of them."""
 
     name: str
     default: Value
     meaning: str
     needs_trust: bool = False
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    @property
+    def range(self) -> str:
+        """What values there are, in words; empty where any will do."""
+        if self.choices:
+            return "one of: " + ", ".join(self.choices)
+        if self.least is None:
+            return ""
+        return f"at least {self.least}" if self.most is None else f"from {self.least} to {self.most}"
+
+    def takes(self, value: Value) -> bool:
+        """Whether a value of the right type is within the range."""
+        if self.choices:
+            return value in self.choices
+        low = self.least is None or value >= self.least  # a comparison with NaN is false
+        return low and (self.most is None or value <= self.most)
+
+
+LANGUAGES = (
+    *("arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian"),
+    *("norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish"),
+)  # those that the index has a stemmer for
 
 
 OPTIONS: tuple[Option, ...] = (
@@ -42,38 +68,55 @@ OPTIONS: tuple[Option, ...] = (
         "git.branch", "", "the branch that receives approvals; empty: the remote's default branch, else the current"
     ),
     Option("cards.types", {}, "further card types: name -> {level, labels}"),
-    Option("lint.max_bytes", 262144, "largest content file, in bytes"),
+    Option("lint.max_bytes", 262144, "largest content file, in bytes", least=1),
     Option("nightly.proposer", "rules", "who turns MARKs into candidates", True),
-    Option("nightly.max_cards", 12, "most candidates a unit publishes; the rest is deferred"),
-    Option("nightly.packet_chars", 12000, "target size of what a proposer is shown about one MARK, in characters"),
-    Option("nightly.nearest", 5, "how many nearest cards a candidate lists"),
-    Option("nightly.same_jaccard", 0.9, "token Jaccard at or above which two bodies say the same"),
-    Option("nightly.stale_hours", 24, "hours after the last success from which nightly counts as overdue"),
-    Option("weekly.stale_hours", 168, "hours after the last success from which weekly counts as overdue"),
+    Option("nightly.max_cards", 12, "most candidates a unit publishes; the rest is deferred", least=0),
+    Option(
+        "nightly.packet_chars",
+        12000,
+        "target size of what a proposer is shown about one MARK, in characters",
+        least=500,
+    ),
+    Option("nightly.nearest", 5, "how many nearest cards a candidate lists", least=0, most=100),
+    Option("nightly.same_jaccard", 0.9, "token Jaccard at or above which two bodies say the same", least=0, most=1),
+    Option("nightly.stale_hours", 24, "hours after the last success from which nightly counts as overdue", least=0),
+    Option("weekly.stale_hours", 168, "hours after the last success from which weekly counts as overdue", least=0),
     Option(
         "review.allow_agents", False, "true lets an agent host's environment approve, recorded as agent:<host>", True
     ),
-    Option("index.language", "english", "language of the stemmer and the stop words"),
+    Option("index.language", "english", "language of the stemmer and the stop words", choices=("none", *LANGUAGES)),
     Option("index.notes", False, "true makes every Markdown file of the base that git does not ignore a note"),
     Option("index.include", {}, "further folders of notes: name -> path", True),
-    Option("recall.limit", 5, "hits shown"),
-    Option("recall.depth", 50, "hits taken from each channel before ranking"),
-    Option("recall.query_chars", 4096, "characters of a query that are read"),
-    Option("hooks.deadline_ms", 800, "milliseconds after which a hook ends itself, whatever it is doing"),
-    Option("hooks.prompt_threshold", 0.5, "score from which a prompt gets a pointer"),
-    Option("hooks.shell_threshold", 0.5, "score from which a shell command gets a pointer"),
-    Option("hooks.edit_threshold", 0.6, "score from which an edit gets a pointer"),
-    Option("hooks.second_min", 0.5, "score from which a second card joins the first"),
-    Option("hooks.strong", 0.75, "score that passes the injection limit once"),
-    Option("hooks.cards", 2, "most cards in one injection"),
-    Option("hooks.chars", 900, "most characters of one injection, correctors not counted"),
-    Option("hooks.correctors", 2, "most correctors shown with one card"),
-    Option("hooks.corrector_chars", 110, "most characters of one corrector's line"),
-    Option("hooks.window_minutes", 10, "length of the window that the injection limit counts in, in minutes"),
-    Option("hooks.per_window", 3, "injections within that window"),
-    Option("hooks.card_hours", 12, "hours in which a session gets a card at most once"),
-    Option("hooks.query_minutes", 15, "minutes in which the same query is not answered again"),
-    Option("hooks.query_chars", 2000, "characters of a prompt that are read; longer pasted text is cut"),
+    Option("recall.limit", 5, "hits shown", least=1, most=1000),
+    Option("recall.depth", 50, "hits taken from each channel before ranking", least=1, most=10_000),
+    Option("recall.query_chars", 4096, "characters of a query that are read", least=1, most=100_000),
+    Option(
+        "hooks.deadline_ms",
+        800,
+        "milliseconds after which a hook ends itself, whatever it is doing",
+        least=50,
+        most=60_000,
+    ),
+    Option("hooks.prompt_threshold", 0.5, "score from which a prompt gets a pointer", least=0, most=1),
+    Option("hooks.shell_threshold", 0.5, "score from which a shell command gets a pointer", least=0, most=1),
+    Option("hooks.edit_threshold", 0.6, "score from which an edit gets a pointer", least=0, most=1),
+    Option("hooks.second_min", 0.5, "score from which a second card joins the first", least=0, most=1),
+    Option("hooks.strong", 0.75, "score that passes the injection limit once", least=0, most=1),
+    Option("hooks.cards", 2, "most cards in one injection", least=0, most=20),
+    Option("hooks.chars", 900, "most characters of one injection, correctors not counted", least=0, most=20_000),
+    Option("hooks.correctors", 2, "most correctors shown with one card", least=0, most=20),
+    Option("hooks.corrector_chars", 110, "most characters of one corrector's line", least=20, most=1000),
+    Option("hooks.window_minutes", 10, "length of the window that the injection limit counts in, in minutes", least=1),
+    Option("hooks.per_window", 3, "injections within that window", least=0),
+    Option("hooks.card_hours", 12, "hours in which a session gets a card at most once", least=0),
+    Option("hooks.query_minutes", 15, "minutes in which the same query is not answered again", least=0),
+    Option(
+        "hooks.query_chars",
+        2000,
+        "characters of a prompt that are read; longer pasted text is cut",
+        least=1,
+        most=100_000,
+    ),
 )
 _BY_NAME = {option.name: option for option in OPTIONS}
 
@@ -129,6 +172,9 @@ def check(name: str, value: Value, where: str) -> Value:
         kind = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
         need = kind.get(type(option.default), "a number")
         raise Refused(f"{name} must be {need}, not {value!r}", where=where, hint=f"default: {option.default!r}")
+    if not option.takes(value):
+        hint = f"{option.range}; default: {option.default!r}"
+        raise Refused(f"{name} cannot be {value!r}", where=where, hint=hint)
     return value
 
 

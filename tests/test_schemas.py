@@ -41,6 +41,8 @@ def config_schema() -> dict[str, Any]:
         entry: dict[str, Any] = {"description": option.meaning, "type": names[type(option.default)]}
         if isinstance(option.default, list):
             entry["items"] = {"type": "string"}
+        bounds = {"minimum": option.least, "maximum": option.most, "enum": list(option.choices) or None}
+        entry |= {key: value for key, value in bounds.items() if value is not None}
         if option.name in below:
             entry["additionalProperties"] = below[option.name]
         if option.needs_trust:

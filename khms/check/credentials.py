@@ -11,7 +11,7 @@ from typing import Any
 
 from khms.model.redact import key_shapes, known_prefix
 
-ENTROPY_BITS = 4.2  # bits a character; 40 random letters and digits have 4.7 ± 0.1, words run together stay under 4.1
+ENTROPY_BITS = 4.2  # bits a character; 40 random letters and digits have 4.8 ± 0.1, long names made of words under 4.2
 ENTROPY_CHARS = 28  # shorter random strings are ids more often than keys
 _MOST = 20  # secrets of the slow looks shown of one text; a text with more is withheld anyway
 
@@ -115,7 +115,7 @@ def _random(text: str, config: Mapping[str, Any] | None) -> Iterator[tuple[int, 
 
 def _known(text: str, token: str, start: int, end: int) -> bool:
     """True for digests, ids, parts of addresses and file names, encoded sentences and what is called public."""
-    before = text[max(0, start - 200) : start].rpartition("\n")[2]
+    before = text[max(0, start - 2000) : start].rpartition("\n")[2]
     beside = before.split()[-1] if before and not before[-1].isspace() else ""
     named = re.match(r"\.\w{2,5}\b", text[end : end + 7]) is not None
     if _DIGEST.fullmatch(token) or "://" in beside or "](" in beside or named:

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from khms.cli import streams
 from khms.errors import KhmsError
 
 BUG = 70
 INTERRUPTED = 130
+UNWRITTEN = 4
 
 
 def run(argv: Sequence[str]) -> int:
@@ -25,17 +27,22 @@ def run(argv: Sequence[str]) -> int:
 
 
 def guard(work: Callable[[], int], argv: Sequence[str], *, debug: bool = False) -> int:
-    """Does `work` and returns its exit code, or shows what it raised and returns the code that stands for it."""
-    _plain_streams()
+    """Does `work` and returns its exit code, or shows what it raised and returns the code that stands for it. An
+    answer that could not be written changes a good end into UNWRITTEN; a reader who has seen enough changes nothing."""
+    streams.secure()
+    status = _outcome(work, argv, debug)
+    why = streams.lost()
+    if why and status in (0, 1):
+        print(f"khms: the answer could not be written: {why}; what was asked is done", file=sys.stderr)
+        return UNWRITTEN
+    return status
+
+
+def _outcome(work: Callable[[], int], argv: Sequence[str], debug: bool) -> int:
     try:
-        status = work()
-        sys.stdout.flush()
-        return status
+        return work()
     except KeyboardInterrupt:
         return _stop()
-    except BrokenPipeError:
-        _silence_stdout()
-        return 0
     except KhmsError as error:
         if debug:
             import traceback
@@ -80,18 +87,6 @@ def show(error: KhmsError) -> None:
 def _stop() -> int:
     print("khms: stopped; nothing is half done, run the command again to go on", file=sys.stderr)
     return INTERRUPTED
-
-
-def _plain_streams() -> None:
-    """Text that the terminal's encoding lacks is shown escaped instead of ending the command."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _silence_stdout() -> None:
-    """The reader is gone: keeps the interpreter's last flush from complaining."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(error: Exception, argv: Sequence[str], debug: bool) -> int:

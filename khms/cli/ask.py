@@ -58,6 +58,7 @@ def recall(
         unreviewed=unreviewed or everything,
         config=session.config,
         refresh=True,
+        strict=True,
     )
     if as_json:
         print_json({**answer.as_json(), "query": text})
@@ -68,12 +69,25 @@ def recall(
         print(clean(f"nothing on record for: {text[:200]}"))
         for line in _elsewhere(answer, words, kinds):
             print(line)
-    if answer.behind:
-        session.note(f"the index is behind: {answer.behind}")
+    for line in _remarks(answer):
+        session.note(clean(line))
     if not as_json and session.verbose:
         session.note(f"{answer.channel} ({answer.note}), {answer.elapsed_ms:.0f} ms")
     if not answer.hits:
         ctx.exit(1)
+
+
+def _remarks(answer: "Answer") -> Iterator[str]:
+    """What a reader must know of the index that answered."""
+    if answer.rebuilt:
+        yield f"the index was built anew: {answer.rebuilt}"
+    if answer.failed:
+        yield f"the index could not be brought up to date: {answer.failed}"
+    if answer.behind:
+        yield f"the index is behind: {answer.behind}"
+    if answer.skipped:
+        files = "1 file is" if answer.skipped == 1 else f"{answer.skipped} files are"
+        yield f"{files} not in the index, so nothing in there is found: khms index lists what was left out"
 
 
 def _show(rank: int, hit: "Hit", session: Session) -> None:

@@ -7,7 +7,7 @@ import click
 
 from khms import __version__
 from khms import config as configuration
-from khms.cli.output import clean, print_json, table
+from khms.cli.output import fold, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import Refused, Unavailable, Usage
 
@@ -70,11 +70,11 @@ _KINDS = {
 def _tell(session: Session, plan: "Plan", made: "Founded") -> None:
     if made.recovered:
         session.note(made.recovered)
-    session.say(f"{_KINDS[made.kind]} {made.base.root}" + (f"  ({plan.because})" if plan.because else ""))
+    session.say(one_line(f"{_KINDS[made.kind]} {made.base.root}" + (f"  ({plan.because})" if plan.because else "")))
     if made.commit:
-        session.say(f"commit {made.commit[:12]}: {', '.join(_folded(made.written))}")
+        session.say(fold(one_line(f"commit {made.commit[:12]}: {', '.join(_folded(made.written))}"), 2))
     for path, why in made.kept:
-        session.note(f"{path}: {why}")
+        session.note(one_line(f"{path}: {why}"))
 
 
 def _folded(paths: tuple[str, ...]) -> list[str]:
@@ -102,7 +102,7 @@ def _index(session: Session, base: "Base") -> None:
     report = sync.refresh(base, config=configuration.load(base.root))
     session.say(f"{report.docs} documents can be recalled")
     for skipped in report.skipped:
-        session.note(f"cannot be read: {clean(str(skipped))}")
+        session.note(f"cannot be read: {one_line(str(skipped))}")
 
 
 def _next(session: Session, plan: "Plan", made: "Founded", for_user: bool) -> None:
@@ -114,6 +114,7 @@ def _next(session: Session, plan: "Plan", made: "Founded", for_user: bool) -> No
         why = trust.why_not(type(made.base)(root))
         if why:
             session.note(f"hooks leave this base out: {why} (khms trust {root})")
+        session.say('next: khms status, or khms mark decision "what was decided and why"')
         return
     seen = layout.walk(session.cwd)
     if not for_user and (seen is None or seen.root != root):
@@ -160,7 +161,7 @@ def get_setting(session: Session, name: str, as_json: bool) -> None:
         print(_shown(held[name]))
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})  # a value may be -1
 @click.argument("name")
 @click.argument("value")
 @click.option("--user", is_flag=True, help="For all your bases: your own config.toml instead of the base's khms.toml.")
@@ -220,8 +221,11 @@ def _settings(session: Session) -> tuple["Config", "Base | None"]:
 def _option(name: str) -> configuration.Option:
     found = next((option for option in configuration.OPTIONS if option.name == name), None)
     if found is None:
-        configuration.check(name, None, "")  # raises, naming what is near
-        raise Usage(f"there is no setting {name}")
+        import difflib
+
+        near = difflib.get_close_matches(name, [option.name for option in configuration.OPTIONS], n=1)
+        hint = f"did you mean {near[0]}?" if near else "khms config list shows every setting"
+        raise Usage(f"there is no setting {name}", hint=hint)
     return found
 
 
@@ -291,7 +295,7 @@ def trust(session: Session, folder: Path | None, as_list: bool, remove: bool, as
     trusted.record(base, repo)
     session.say(f"hooks may use {base.root}")
     for name, value in configuration.needing_trust(configuration.read(base.config)).items():
-        session.say(clean(f"  with {name} = {_shown(value)}"))
+        session.say(f"  with {name} = {one_line(_shown(value))}")
 
 
 @click.command()

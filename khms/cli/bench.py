@@ -20,6 +20,7 @@ def bench(session: Session, cards: int, runs: int, as_json: bool) -> None:
     """
     from khms.measure import bench as measure
 
+    session.need_git()
     report = measure.bench(cards, runs, session.note)
     if as_json:
         rows = [

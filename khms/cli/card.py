@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from khms.cli.output import clean, print_json, table
+from khms.cli.output import clean, fold, one_line, print_json, table
 from khms.cli.session import Session
-from khms.errors import No, Unavailable, Usage
+from khms.errors import No, Refused, Unavailable, Usage
 from khms.model.card import STATUSES, Card, as_list, as_text, canonical_type
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @click.group()
 def card() -> None:
-    """Make, list, link and re-status cards."""
+    """Make and list cards, show their links, give them another status."""
 
 
 @card.command()
 @click.argument("type_", metavar="TYPE")
 @click.option("--title", default="", help="The claim in one line.")
-@click.option("--body", metavar="-|FILE", help="The text, from standard input or a file.")
+@click.option("--body", metavar="FILE|-", help="The file that holds the text; - reads it from a pipe.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="May be given several times.")
 @click.option("--source", default="", help="Where it stands; words in double quotes at its end become a quote.")
 @click.option("--evidence", default="", metavar="HOW", help="measured, observed or reported.")
@@ -49,8 +49,8 @@ def new(
     """Propose a card of your own. It waits in the inbox: only an approval makes it knowledge.
 
     \b
-    khms card new fact --title "The valve needs 4 bar" --evidence measured \\
-        --source 'journal/2026-03-04.md line 22: "opened at 4 bar, not at 3"' --body -
+    echo "At 3 bar the valve stays shut." | khms card new fact --title "The valve needs 4 bar" \\
+        --evidence measured --source 'journal/2026-03-04.md line 22: "opened at 4 bar, not at 3"' --body -
     khms card new problem-solution --open
     """
     from khms.pipeline import manual
@@ -80,9 +80,9 @@ def new(
     session.say(f"{made.path}  (commit {made.commit[:12]})")
     for name, outcome in made.checks.items():
         if outcome.message:
-            session.say(clean(f"{name}: {outcome.state}, {outcome.message}"))
+            session.say(fold(f"{name}: {outcome.state}, {one_line(outcome.message)}", 2))
     for card_id, near in made.nearest:
-        session.say(clean(f"near: {card_id} {near}"))
+        session.say(fold(f"near: {card_id} {one_line(near)}", 2))
     if made.nearest:
         session.say("if it says something about one of them: supports:K-…, contradicts:K-… or supersedes:K-… for new")
     session.say(f"approve it: {shlex.join(made.approve)}")
@@ -95,13 +95,18 @@ def _body(session: Session, where: str | None) -> str:
         data = sys.stdin.buffer.read() if where == "-" else (session.cwd / where).read_bytes()
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise Usage(f"the body cannot be read: {error.strerror}", hint="--body - or --body FILE") from error
+        raise Usage(
+            f"the body cannot be read: {error.strerror}",
+            where=where,
+            hint="--body names a file; text itself goes through a pipe: echo 'the text' | khms card new … --body -",
+        ) from error
     except UnicodeDecodeError as error:
         raise Usage("the body is not UTF-8", hint="save it as UTF-8") from error
 
 
 def _edited(draft: "Draft", body: str) -> "Draft":
-    """The draft as it comes back from the person's editor; raises Unavailable where nothing was saved."""
+    """The draft as it comes back from the person's editor. Raises Unavailable where the editor failed, Refused where
+    nothing was saved or nothing was written under the labels."""
     from dataclasses import replace
 
     from khms.store import markdown
@@ -113,12 +118,25 @@ def _edited(draft: "Draft", body: str) -> "Draft":
         "evidence": draft.evidence,
         "source": draft.source,
     }
-    text = click.edit(markdown.render(meta, body), extension=".md")
+    without = "or without an editor: --title 'the claim' --body FILE"
+    try:
+        text = click.edit(markdown.render(meta, body), extension=".md")
+    except click.ClickException as error:
+        raise Unavailable(
+            "the editor did not work; nothing was proposed",
+            where=error.message,
+            hint=f"set VISUAL or EDITOR to one that runs here and waits, such as nano or 'code --wait'; {without}",
+        ) from error
     if text is None:
-        raise Unavailable("nothing was saved in the editor", hint="save the file, or give --title and --body")
+        raise Refused("nothing was saved in the editor, so nothing was proposed", hint=f"save the file; {without}")
     page = markdown.parse(text, "what you wrote")
     labels = (line for line in page.body.splitlines() if line.strip())
     kept = "\n".join(line for line in labels if not (line.rstrip().endswith(":") and line.rstrip()[:-1].isupper()))
+    if not kept.strip():
+        raise Refused(
+            "nothing was written under the labels, so nothing was proposed",
+            hint=f"write the body below the second ---; {without}",
+        )
     return replace(
         draft,
         title=as_text(page.meta.get("title")),
@@ -126,7 +144,7 @@ def _edited(draft: "Draft", body: str) -> "Draft":
         scope=as_text(page.meta.get("scope")),
         evidence=as_text(page.meta.get("evidence")),
         source=as_text(page.meta.get("source")),
-        body=page.body if kept.strip() else "",
+        body=page.body,
     )
 
 
@@ -161,10 +179,15 @@ def list_cards(
     elif found:
         table(
             ("id", "type", "status", "date", "title"),
-            [(held.id, held.type, held.status, held.date, " ".join(held.title.split())) for held in found],
+            [(held.id, held.type, held.status, held.date, held.title) for held in found],
         )
+    elif shelf.cards:
+        session.say("no card is like that; khms card list shows them all")
+    else:
+        session.say("there are no cards yet")
+        session.say('next: khms mark decision "what was decided and why", then khms nightly; or khms card new --help')
     for error in shelf.unreadable:
-        session.note(clean(f"cannot be read: {error.path}:{error.line}: {error.message} ({error.mend})"))
+        session.note(one_line(f"cannot be read: {error.path}:{error.line}: {error.message} ({error.mend})"))
     if shelf.unreadable:
         ctx.exit(1)
 
@@ -196,6 +219,8 @@ def links(session: Session, card_id: str, as_json: bool) -> None:
     shelf = cards.shelf(session.base)
     held = shelf.cards.get(card_id)
     if held is None:
+        if as_json:
+            print_json({"schema": "khms.links/1", "id": card_id, "found": False})
         raise No(f"there is no card {card_id}", hint="khms card list shows what there is")
     own, naming, correcting = edges(shelf, held)
     if as_json:
@@ -203,6 +228,7 @@ def links(session: Session, card_id: str, as_json: bool) -> None:
             {
                 "schema": "khms.links/1",
                 "id": held.id,
+                "found": True,
                 "title": held.title,
                 "correctors": [link.as_json() for link in correcting],
                 "links": [link.as_json() for link in own],
@@ -210,21 +236,21 @@ def links(session: Session, card_id: str, as_json: bool) -> None:
             }
         )
         return
-    print(clean(f"{held.id}  {' '.join(held.title.split())}"))
+    print(fold(f"{held.id}  {one_line(held.title)}", 9))
     for line in _edge_lines(own, naming, correcting):
-        print(line)
+        print(fold(line, 4))
 
 
 def _edge_lines(own: Iterable["Link"], naming: Iterable["Link"], correcting: Iterable["Link"]) -> Iterator[str]:
     for link in correcting:
         said = f"refuted by {link.id}" if link.rel == "refuted_by" else f"{link.id} {link.rel} it"
-        yield clean(f"  ! {said}: {' '.join(link.title.split())}")
+        yield f"  ! {clean(said)}: {one_line(link.title)}"
     for link in own:
-        yield clean(f"  {link.rel} {link.id}: {' '.join(link.title.split())}")
+        yield f"  {clean(link.rel)} {clean(link.id)}: {one_line(link.title)}"
     known = {(link.rel, link.id) for link in correcting}
     for link in naming:
         if (link.rel, link.id) not in known:
-            yield clean(f"  {link.id} {link.rel} it: {' '.join(link.title.split())}")
+            yield f"  {clean(link.id)} {clean(link.rel)} it: {one_line(link.title)}"
 
 
 @card.command()
@@ -304,6 +330,8 @@ def show(session: Session, identity: str, as_json: bool) -> None:
 
 
 def _page(session: Session, found: "Found") -> Iterator[str]:
+    if found.warning:
+        yield click.style(clean(found.warning), fg="red") if session.colour else clean(found.warning)
     title = "" if found.title == found.id else f"  {' '.join(found.title.split())}"
     head = clean(found.id + title)
     yield click.style(head, bold=True) if session.colour else head

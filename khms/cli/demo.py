@@ -108,6 +108,7 @@ def demo(session: Session) -> None:
 
     Two steps must fail as they should: an altered quote is refused, and a changed card is found.
     """
+    session.need_git()
     began = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="khms-demo-")).resolve()
     (folder / "home").mkdir()

@@ -32,7 +32,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "defer": ("review", "put a candidate off"),
     },
     "Cards": {
-        "card": ("card", "make, list, link and re-status cards"),
+        "card": ("card", "make and list cards, show their links, change their status"),
         "show": ("card", "show one document whole"),
     },
     "Recall": {
@@ -45,6 +45,17 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure": {"bench": ("bench", "time khms on this machine")},
 }
 COMMANDS = {name: where for section in SECTIONS.values() for name, (where, _) in section.items()}
+
+EXIT_CODES = (
+    ("0", "done, or found"),
+    ("1", "the answer is no: nothing on record, findings, a failed check"),
+    ("2", "the call is wrong"),
+    ("3", "refused: the input or the state is invalid, and nothing was changed"),
+    ("4", "the environment failed: no base, git, disk or permission"),
+    ("70", "a bug of khms; its log is named"),
+    ("75", "busy: another khms holds the lock"),
+    ("130", "stopped with Ctrl-C; the same command goes on"),
+)
 
 
 class Lazy(click.Group):
@@ -75,6 +86,10 @@ class Lazy(click.Group):
         for section, commands in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl(EXIT_CODES)
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, print_json
+from khms.cli.output import clean, fold, one_line, print_json
 from khms.cli.session import Session
 
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ def _show(session: Session, found: "Status") -> None:
     if found.lock:
         rows.append(("lock", found.lock))
     for name, value in rows:
-        session.say(clean(f"{name:<13} {value}"))
+        session.say(fold(f"{name:<13} {one_line(value)}", 14))
     for problem in found.problems:
-        session.say(click.style(clean(f"problem       {problem.message}"), fg="red" if session.colour else None))
+        told = fold(f"problem       {one_line(problem.message)}", 14)
+        session.say(click.style(told, fg="red") if session.colour else told)
         for line in (problem.where, problem.mend):
             if line:
-                session.say(clean(f"              {line}"))
+                session.say(fold(f"              {one_line(line)}", 14))
 
 
 @click.command()
@@ -75,11 +76,11 @@ def doctor(ctx: click.Context, repair: bool, as_json: bool) -> None:
         if result.state == OK and session.quiet:
             continue
         word = f"{_MARKS[result.state]:<7}"
-        word = click.style(word, fg=_COLOURS[result.state]) if session.colour else word
-        print(f"{word}{clean(f'{result.check:<12} {result.message}')}")
+        line = fold(f"{word}{result.check:<12} {one_line(result.message)}", 20)
+        print(line.replace(word, click.style(word, fg=_COLOURS[result.state]), 1) if session.colour else line)
         if result.state != OK:
             for line in (result.where, result.mend):
                 if line:
-                    print("\n".join(f"{'':<20}{part}" for part in clean(line).splitlines()))
+                    print("\n".join(fold(f"{'':<20}{part}", 20) for part in clean(line).splitlines()))
     if any(result.state == BAD for result in results):
         ctx.exit(1)

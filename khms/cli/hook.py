@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
-from khms.cli.output import clean, print_json, table
+from khms.cli.output import clean, fold, one_line, print_json, table
 from khms.cli.session import Session
-from khms.errors import No, Usage
+from khms.errors import No, Unavailable, Usage
 
 if TYPE_CHECKING:
     from khms.hooks.handlers import Decision
@@ -71,12 +71,12 @@ def install(session: Session, host: str | None, scope: str) -> None:
 
     chosen = _one(host)
     report = settings.install(chosen, cast("Scope", scope), session.cwd)
-    session.say(f"{report.path}: {report.note}")
+    session.say(one_line(f"{report.path}: {report.note}"))
     if report.backup:
-        session.say(f"as it was: {report.backup}")
+        session.say(one_line(f"as it was: {report.backup}"))
     found = settings.status(chosen, cast("Scope", scope), session.cwd)
     for problem in (*found.problems, *_obstacles(_place(session))):
-        session.note(f"but: {problem}")
+        session.note(f"but: {one_line(problem)}")
     session.say('next: khms hook test "a question" shows what a session would be told')
     session.say(f"undo: khms hook uninstall {chosen.ID}" + (" --scope project" if scope == "project" else ""))
 
@@ -90,7 +90,7 @@ def uninstall(session: Session, host: str | None, scope: str) -> None:
     from khms.hosts import settings
 
     report = settings.uninstall(_one(host), cast("Scope", scope), session.cwd)
-    session.say(f"{report.path}: {report.note}")
+    session.say(one_line(f"{report.path}: {report.note}"))
 
 
 @hook.command()
@@ -123,9 +123,9 @@ def status(session: Session, host: str | None, as_json: bool) -> None:
     rows_shown = [(h.ID, scope, "yes" if state.installed else "no", str(state.path)) for h, scope, state in found]
     table(("host", "scope", "installed", "settings"), rows_shown)
     if place.base:
-        session.say(f"answers here come from {place.base.root}")
+        session.say(one_line(f"answers here come from {place.base.root}"))
     for problem in (*(p for _, _, state in found for p in state.problems), *obstacles):
-        session.say(f"problem: {problem}")
+        session.say(fold(f"problem: {one_line(problem)}", 2))
     if not any(state.installed for _, _, state in found):
         session.say(f"next: khms hook install {found[0][0].ID}")
 
@@ -147,14 +147,29 @@ def test(session: Session, prompt: str, event: str, as_json: bool) -> None:
     from khms.hooks import handlers, sessions
 
     place = _place(session)
+    for problem in () if as_json else _obstacles(place):  # said first: without an index the answer is an error
+        session.note(f"note: {one_line(problem)}")
     if sessions.is_off():
         decision = handlers.Decision(None, "off")
     else:
-        decision = handlers.decide(place, _event(event, prompt, str(session.cwd)), sessions.Unkept())
+        decision = _decided(place, _event(event, prompt, str(session.cwd)))
     _tell(session, place, event, decision, as_json)
     if not decision.text:
         why = REASONS.get(decision.reason, decision.reason)
         raise No(f"nothing would be injected: {why}", hint=_way_out(decision.reason, event))
+
+
+def _decided(place: "Place", event: "Event") -> "Decision":
+    """What a new session would get; an index that is missing elsewhere than here is built with --root."""
+    from khms.hooks import handlers, sessions
+
+    try:
+        return handlers.decide(place, event, sessions.Unkept())
+    except Unavailable as error:
+        if place.passed_over is None or place.base is None:
+            raise
+        hint = f"khms --root {place.base.root} index"
+        raise Unavailable(error.message, where=error.where, hint=hint) from error
 
 
 def _event(kind: str, prompt: str, cwd: str) -> "Event":
@@ -189,15 +204,13 @@ def _tell(session: Session, place: "Place", event: str, decision: "Decision", as
         }
         print_json(value)
         return
-    for problem in _obstacles(place):
-        session.note(f"note: {problem}")
     if decision.text:
         print(clean(decision.text))
     if decision.query:
-        session.note(f"asked: {clean(' / '.join(decision.query.splitlines()))[:200]}")
+        session.note(f"asked: {one_line(' / '.join(decision.query.splitlines()))[:200]}")
     for card, score in hits:
         told = "injected" if card in decision.cards else "below the threshold" if score < threshold else "left out"
-        session.note(f"  {score:.2f}  {clean(card)}  {told}")
+        session.note(f"  {score:.2f}  {one_line(card)}  {told}")
     if hits:
         session.note(f"threshold {threshold}, for a second card {place.config['hooks.second_min']}")
 
@@ -295,5 +308,6 @@ def _obstacles(place: "Place") -> list[str]:
 
         state = freshness(place.base)
         if state.behind:
-            found.append(f"{state.why}: khms index")
+            command = "khms index" if place.passed_over is None else f"khms --root {place.base.root} index"
+            found.append(f"{place.base.root}: {state.why}: {command}")
     return found

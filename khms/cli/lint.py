@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, console, print_json
+from khms.cli.output import console, fold, one_line, print_json
 from khms.cli.session import Session
 from khms.config import Config
 from khms.errors import KhmsError, Refused
@@ -89,6 +89,7 @@ def _repo(session: Session) -> "Repo | None":
     try:
         return session.repo
     except Unavailable:
+        session.need_git()
         return None
 
 
@@ -143,13 +144,13 @@ def _show(session: Session, report: "Report") -> None:
         if _same(finding) not in shared:
             by_file[finding.path].append(finding)
     for path, findings in by_file.items():
-        print(clean(path))
+        print(one_line(path))
         for finding in findings:
             _line(session, finding, str(finding.line) if finding.line else "-", finding.mend)
         print()
     for findings in shared.values():
         paths = [finding.path for finding in findings]
-        print(clean(f"{len(paths)} files: {', '.join(paths[:3])}, … (--json lists them)"))
+        print(one_line(f"{len(paths)} files: {', '.join(paths[:3])}, … (--json lists them)"))
         _line(session, findings[0], "-", findings[0].mend)
         print()
     files = f"{report.checked} file{'' if report.checked == 1 else 's'}"
@@ -176,8 +177,9 @@ def _shared(findings: Sequence[Finding]) -> dict[tuple[str, str, str], list[Find
 
 def _line(session: Session, finding: Finding, line: str, mend: str) -> None:
     word = f"{finding.severity:<7}"
+    told = fold(f"  {line:>4}  {word} {finding.code}  {one_line(finding.message)}", 24)
     if session.colour:
-        word = click.style(word, fg="red" if finding.severity == "error" else "yellow")
-    print(f"  {line:>4}  {word} {finding.code}  {clean(finding.message)}")
+        told = told.replace(word, click.style(word, fg="red" if finding.severity == "error" else "yellow"), 1)
+    print(told)
     if mend:
-        print(f"{'':24}{clean(mend)}")
+        print(fold(f"{'':24}{one_line(mend)}", 24))

@@ -7,18 +7,56 @@ TYPE_CHECKING = False  # `typing` costs as much as the rest of `mark`'s own work
 if TYPE_CHECKING:
     from rich.console import Console
 
+NARROWEST = 16  # cells that a column of prose needs to be read
+_DEFAULT = 80  # columns of a terminal that does not tell
+
 
 def clean(text: str) -> str:
-    """`text` without control characters and terminal escapes; line breaks and tabs stay."""
-    return "".join(
-        char if char in "\n\t" or (ord(char) >= 32 and not 0x7F <= ord(char) < 0xA0) else "�" for char in text
+    """`text` without terminal escapes and without what draws nothing or turns the reading order around; line breaks and
+    tabs stay, halves of characters are shown by their code."""
+    if text.isprintable():  # the interpreter's own word for: none of these
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    code = ord(char)
+    if char in "\n\t" or char.isprintable():
+        return char
+    if 0xD800 <= code <= 0xDFFF:
+        return f"\\u{code:04x}"
+    return "" if _invisible(code) else "�" if code < 0xA0 else char
+
+
+def _invisible(code: int) -> bool:
+    """Marks of direction, blanks of no width, tags: a reader cannot see that they are there."""
+    return (
+        0x200B <= code <= 0x200F
+        or 0x202A <= code <= 0x202E
+        or 0x2060 <= code <= 0x206F
+        or 0xE0000 <= code <= 0xE007F
+        or code in (0xAD, 0x061C, 0x180E, 0xFEFF)
     )
 
 
+def one_line(text: str) -> str:
+    """`text` cleaned and on one line, for a place that has only one: line breaks and tabs become blanks."""
+    return " ".join(clean(line).strip() for line in text.splitlines()).replace("\t", " ")
+
+
 def print_json(value: object) -> None:
+    """One document. What is not printable, or not known to the stream's encoding, is written as its code: the value is
+    the same, and a terminal obeys nothing."""
     import json
 
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    text = json.dumps(value, ensure_ascii=not _unicode(), indent=2)
+    if not text.replace("\n", "").isprintable():
+        text = "".join(char if char == "\n" or char.isprintable() else json.dumps(char)[1:-1] for char in text)
+    print(text)
+
+
+def _unicode() -> bool:
+    return sys.stdout.encoding.lower().startswith("utf")
 
 
 def console(*, error: bool = False) -> "Console":
@@ -29,20 +67,70 @@ def console(*, error: bool = False) -> "Console":
     return Console(file=stream, width=None if stream.isatty() else 100, highlight=False, markup=False, emoji=False)
 
 
+def fold(text: str, indent: int = 0, width: int | None = None) -> str:
+    """One cleaned line for a person, with a hanging indent: cut at blanks to the terminal's width, whole in a pipe. A
+    word (a path, an id) is never cut."""
+    if width is None:
+        if not sys.stdout.isatty():
+            return text
+        width = _width()
+    from rich.cells import cell_len
+
+    lead = text[: len(text) - len(text.lstrip(" "))]
+    lines, line = [], lead
+    for word in text[len(lead) :].split(" "):
+        longer = f"{line} {word}" if line != lead else line + word
+        if cell_len(longer) > width and line.strip():
+            lines.append(line.rstrip())
+            line = lead = " " * min(indent, width // 2)
+            longer = line + word
+        line = longer
+    return "\n".join([*lines, line.rstrip()])
+
+
+def _width() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((_DEFAULT, 24)).columns
+
+
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table that fits the terminal; in a pipe, full lines with two blanks between columns."""
+    """A table that fits the terminal; in a pipe, full lines with two blanks between columns. Only prose is folded:
+    where a column's cells have no blanks (ids, dates, counts), or too little room is left, no cell is cut."""
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        widths = [max(len(clean(str(row[i]))) for row in [headings, *rows]) for i in range(len(headings))]
-        for row in [headings, *rows]:
-            print("  ".join(clean(str(cell)).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+        for row in [headings, *cells]:
+            print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return
+    _grid(headings, cells, _width())
+
+
+def _grid(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> None:
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        grid.add_column(heading, overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(clean(str(cell))) for cell in row))
+    needed = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+    prose = [any(" " in row[i] for row in cells) for i in range(len(headings))]
+    least = [min(need, NARROWEST) if folds else need for need, folds in zip(needed, prose, strict=True)]
+    if sum(least) + 3 * (len(least) - 1) > width:
+        _stacked(headings, cells, width)
+        return
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading, small, folds in zip(headings, least, prose, strict=True):
+        grid.add_column(heading, overflow="fold", no_wrap=not folds, min_width=small)
+    for row in cells:
+        grid.add_row(*map(Text, row))
     console().print(grid)
+
+
+def _stacked(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> None:
+    """Each row as a paragraph: its first cell, then the others, each under its heading."""
+    margin = 4 + max(map(len, headings))
+    for row in cells:
+        print(row[0])
+        for heading, cell in zip(headings[1:], row[1:], strict=True):
+            if cell:
+                print(fold(f"  {heading:<{margin - 4}}  {cell}", margin, width))

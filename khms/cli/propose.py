@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, print_json, table
+from khms.cli.output import clean, one_line, print_json, table
 from khms.cli.session import Session
 
 if TYPE_CHECKING:
     from khms.pipeline.night import Result
+
+EVERY = 10.0  # seconds between two lines about the progress, where there is no terminal for a bar
+SHOWN = 10  # most places of secrets that are listed
 
 WORDS = {"new": "new", "attach": "attached", "correct": "corrections", "already-carded": "already carded",
          "not-carded": "not carded"}  # fmt: skip
@@ -51,9 +55,10 @@ def nightly(
             dry_run=dry_run,
             progress=progress,
         )
+    _warn(session, found)
     for note in (found.recovered, *found.notes, *map(str, found.problems)):
         if note:
-            session.note(f"khms: {clean(note)}")
+            session.note(f"khms: {one_line(note)}")
     if as_json:
         stages = [{"stage": stage, "text": text} for stage, text in found.stages]
         print_json(found.as_json() | ({"stages": stages} if dry_run else {}))
@@ -64,10 +69,23 @@ def nightly(
     ctx.exit(0 if found.ok and not found.open else 1)
 
 
+def _warn(session: Session, found: Result) -> None:
+    """Says where a secret stands. It is on the disk by now, perhaps in git: hiding the line would mend nothing."""
+    if not found.secrets:
+        return
+    session.note("khms: what looks like a secret stands in the journal; these MARKs were shown to no proposer:")
+    for path, line, mark in found.secrets[:SHOWN]:
+        session.note(f"  {one_line(path)}:{line}  {one_line(mark)}")
+    if len(found.secrets) > SHOWN:
+        session.note(f"  and {len(found.secrets) - SHOWN} more (--json lists them)")
+    session.note("  if it is one: rotate it, for this disk and perhaps git have held it;")
+    session.note("  then take it out of the line, which the next khms nightly reads anew")
+
+
 def _rehearsed(found: Result) -> None:
     """Each stage under a heading of its own, then its text as it is, but for what a terminal would obey."""
     for stage, text in found.stages:
-        print(f"==== {clean(stage)} ({len(text)} characters)")
+        print(f"==== {one_line(stage)} ({len(text)} characters)")
         print(clean(text) if sys.stdout.isatty() else text)
 
 
@@ -90,11 +108,27 @@ def _told(session: Session, found: Result) -> None:
     session.say(f"next: khms inbox show {found.unit}")
 
 
+def _lines(note: Callable[[str], None], clock: Callable[[], float]) -> Callable[[int, int], None]:
+    """What tells the progress in a line, when EVERY seconds have gone by since the start or the last one."""
+    last = clock()
+
+    def told(done: int, total: int) -> None:
+        nonlocal last
+        if clock() - last >= EVERY:
+            last = clock()
+            note(f"khms: {done} of {total} MARKs")
+
+    return told
+
+
 @contextlib.contextmanager
 def _progress(session: Session, dry_run: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on standard error, where that is a terminal and a person wants to see it."""
-    if session.quiet or dry_run or not sys.stderr.isatty():
+    """On standard error, where a person wants to know: a bar on a terminal, else a line now and then."""
+    if session.quiet or dry_run:
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield _lines(session.note, time.monotonic)
         return
     from rich.progress import Progress
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from khms.cli.output import clean, print_json, table
+from khms.cli.output import clean, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import Usage
-from khms.model.candidate import Candidate
+from khms.model.candidate import ABSENT, Candidate, Quote
 from khms.model.card import as_text
 from khms.pipeline.approve import Result, Wish
 from khms.pipeline.withhold import Withheld
@@ -46,7 +46,7 @@ def inbox_list(session: Session, as_json: bool, everything: bool) -> None:
             "unit": unit.name,
             "created": as_text(unit.meta.get("created")) or unit.name[:10],
             "pending": len(waiting),
-            "flagged": sum(bool(candidate.flags) for candidate in waiting),
+            "flagged": sum(_flagged(candidate, candidate.quotes) for candidate in waiting),
             "deferred": len(unit.deferred),
             "dropped": len(unit.dropped),
         }
@@ -58,13 +58,29 @@ def inbox_list(session: Session, as_json: bool, everything: bool) -> None:
         return
     for unit, _ in rows:
         for problem in unit.broken:
-            session.note(f"cannot be read: {problem.path}:{problem.line}: {problem.message}")
+            session.note(one_line(f"cannot be read: {problem.path}:{problem.line}: {problem.message}"))
     if not shown:
         session.say("nothing awaits review")
         return
     headings = ("unit", "created", "pending", "flagged", "deferred", "dropped")
-    table(headings, [[str(row[name]) for name in headings] for row in shown])
-    session.say(f"next: khms inbox show {shown[0]['unit']}")
+    table(headings, [[one_line(str(row[name])) for name in headings] for row in shown])
+    following = next((unit.name for unit, waiting in rows if waiting or unit.broken), None)
+    if following:
+        session.say(one_line(f"next: khms inbox show {following}"))
+
+
+def _flagged(candidate: Candidate, quotes: Iterable[Quote]) -> bool:
+    """Whether a reviewer should look at it first: it says so itself, or one of its quotes stands nowhere."""
+    return bool(candidate.flags) or any(quote.grade == ABSENT for quote in quotes)
+
+
+def _looked_up(session: Session, candidates: Iterable[Candidate]) -> dict[str, list[Quote]]:
+    """Each candidate's quotes by its label, with what looking them up finds now; a source that is gone leaves what the
+    file says."""
+    from khms.pipeline import quotes
+
+    reader = quotes.Reader(session.base)
+    return {c.label: [quotes.graded(reader, c, quote) for quote in quotes.of(c)] for c in candidates}
 
 
 @inbox.command("show")
@@ -98,27 +114,41 @@ def inbox_show(session: Session, unit: str | None, labels: tuple[str, ...], as_j
         known = ", ".join(candidate.label for candidate in held.candidates) or "none"
         raise Usage(f"{held.name} has no candidate {', '.join(missing)}", hint=f"it has: {known}")
     chosen = [c for c in held.candidates if c.label in labels] if labels else waiting
-    chosen = sorted(chosen, key=lambda candidate: not candidate.flags)
+    quoted = _looked_up(session, chosen)
+    chosen = sorted(chosen, key=lambda candidate: not _flagged(candidate, quoted[candidate.label]))
     if as_json:
         print_json(
             {
                 "schema": "khms.unit/1",
                 "unit": held.name,
                 "path": held.path,
-                "candidates": [_candidate_json(c, done) for c in chosen],
+                "candidates": [_candidate_json(c, done, quoted[c.label]) for c in chosen],
                 "broken": [{"path": p.path, "line": p.line, "message": p.message} for p in held.broken],
             }
         )
         return
     for problem in held.broken:
-        session.say(clean(f"cannot be read: {problem.path}:{problem.line}: {problem.message}\n  {problem.mend}"))
-    session.say(f"{held.path}: {len(waiting)} pending, {len(done)} approved")
+        session.say(one_line(f"cannot be read: {problem.path}:{problem.line}: {problem.message}"))
+        session.say(f"  {one_line(problem.mend)}")
+    session.say(one_line(f"{held.path}: {len(waiting)} pending, {len(done)} approved"))
+    if not chosen:
+        _show_cards(session, done)
     for candidate in chosen:
         session.say()
-        _show_candidate(session, candidate, done.get(candidate.label))
+        _show_candidate(session, held, candidate, quoted[candidate.label], done.get(candidate.label))
     if waiting:
         session.say()
-        session.say(f"next: {_next(held, waiting[0])}   (or --all; khms reject, khms defer)")
+        session.say(one_line(f"next: {_next(held, waiting[0])}") + "   (or --all; khms reject, khms defer)")
+
+
+def _show_cards(session: Session, done: dict[str, str]) -> None:
+    """What became of a unit in which nothing is pending."""
+    from khms.store import cards
+
+    for label, card_id in done.items():
+        path = cards.find(session.base, card_id)
+        where = session.base.relative(path) if path else "its file is gone"
+        session.say(one_line(f"{label} = {card_id}  {where}"))
 
 
 def _next(unit: Unit, candidate: Candidate) -> str:
@@ -128,7 +158,7 @@ def _next(unit: Unit, candidate: Candidate) -> str:
     return f"khms approve {unit.name} {label}" + ("" if judged else f" --relation {label}=new")
 
 
-def _candidate_json(candidate: Candidate, done: dict[str, str]) -> dict[str, Any]:
+def _candidate_json(candidate: Candidate, done: dict[str, str], quotes: Iterable[Quote]) -> dict[str, Any]:
     return {
         "label": candidate.label,
         "title": candidate.title,
@@ -136,28 +166,38 @@ def _candidate_json(candidate: Candidate, done: dict[str, str]) -> dict[str, Any
         "line": candidate.body_line,
         "meta": dict(candidate.meta),
         "body": candidate.body,
+        "quotes": [quote.as_meta() for quote in quotes],
         "approved_as": done.get(candidate.label),
     }
 
 
-def _show_candidate(session: Session, candidate: Candidate, card_id: str | None) -> None:
+def _show_candidate(
+    session: Session, unit: Unit, candidate: Candidate, quotes: Iterable[Quote], card_id: str | None
+) -> None:
     flags = f"  [{', '.join(candidate.flags)}]" if candidate.flags else ""
     became = f"  = {card_id}" if card_id else ""
-    title = f"{candidate.label}  {clean(candidate.title) or '(no title)'}"
+    title = one_line(f"{candidate.label}  {candidate.title or '(no title)'}")
     title = click.style(title, bold=True) if session.colour else title
-    session.say(f"{title}{clean(flags)}{became}")
+    session.say(f"{title}{one_line(flags)}{became}")
     facts = [as_text(candidate.meta.get(key)) for key in ("type", "level", "scope", "evidence", "date")]
-    session.say(f"  {clean(' · '.join(fact for fact in facts if fact))}   {candidate.path}:{candidate.body_line}")
-    for line in clean(candidate.body).strip().splitlines():
-        session.say(f"  | {line}" if line else "  |")
-    for quote in candidate.quotes:
-        session.say(f"  quote {quote.grade or 'unchecked'}, {clean(quote.source)}: “{clean(quote.text)}”")
+    where = f"{candidate.path}:{candidate.body_line}"
+    session.say(f"  {one_line(' · '.join(fact for fact in facts if fact))}   {one_line(where)}")
+    for line in clean(candidate.body).strip("\n").splitlines():
+        session.say(f"  | {line}".rstrip())
+    for quote in quotes:
+        words = one_line(f"quote {quote.grade or 'unchecked'}, {quote.source}: “{quote.text}”")
+        session.say(f"  {words}")
         for line in clean(quote.context).splitlines():
             session.say(f"      {line}")
-    relation = candidate.relation
+    if not unit.single:
+        session.say(f"  {one_line(_relation(candidate))}")
+
+
+def _relation(candidate: Candidate) -> str:
+    held = candidate.relation
+    because = f" because {held.because}" if held.because else ""
     near = f"; nearest: {', '.join(candidate.nearest)}" if candidate.nearest else ""
-    because = f" because {clean(relation.because)}" if relation.because else ""
-    session.say(clean(f"  relation: {relation.kind} {relation.target}".rstrip()) + because + near)
+    return f"relation: {held.kind} {held.target}".rstrip() + because + near
 
 
 @click.command()
@@ -213,7 +253,7 @@ def approve(
     wish = Wish(
         labels=labels,
         everything=everything,
-        relations=dict(_pairs(relations, "=", "--relation C1=new")),
+        relations=_once(relations),
         unjudged=unjudged,
         accepted=frozenset(accepted),
         waived=frozenset(_pairs(waived, ":", "--waive quotes:C1")),
@@ -223,6 +263,10 @@ def approve(
     if wish.waived and not why.strip():
         raise Usage("a waiver needs its reason", hint="--why 'what makes it right all the same'")
     result = let_in(session.base, session.repo, session.config, unit, wish, views.for_base)
+    if result.recovered:
+        session.note(result.recovered)
+    if result.unneeded:
+        session.note(one_line(f"not needed and not recorded: --waive {', --waive '.join(result.unneeded)}"))
     if result.commit:
         _refresh(session)
     if as_json:
@@ -237,6 +281,17 @@ def _pairs(items: Iterable[str], separator: str, example: str) -> Iterable[tuple
         if not found or not left or not right:
             raise Usage(f"{item!r} is not of the form LEFT{separator}RIGHT", hint=f"for example: {example}")
         yield left, right
+
+
+def _once(relations: Iterable[str]) -> dict[str, str]:
+    """label -> relation; raises Usage where one label gets two."""
+    found: dict[str, str] = {}
+    for label, relation in _pairs(relations, "=", "--relation C1=new"):
+        if label in found:
+            said = f"--relation {label}={found[label]} and --relation {label}={relation}"
+            raise Usage(f"{label} has two relations: {said}", hint="a candidate has exactly one")
+        found[label] = relation
+    return found
 
 
 def _agree_on_branch(session: Session, here: bool) -> bool:
@@ -273,22 +328,21 @@ def _approve_json(result: Result) -> dict[str, Any]:
         ],
         "already": dict(result.already),
         "unchecked": list(result.unchecked),
+        "unneeded": list(result.unneeded),
     }
 
 
 def _report(session: Session, result: Result) -> None:
-    if result.recovered:
-        session.note(result.recovered)
     if result.commit is None:
         known = ", ".join(f"{label} = {card_id}" for label, card_id in result.already.items())
-        session.say(f"nothing is pending in {result.unit}" + (f"; approved before: {known}" if known else ""))
+        session.say(one_line(f"nothing is pending in {result.unit}" + (f"; approved before: {known}" if known else "")))
         return
     for label, card_id, path in result.cards:
-        session.say(f"{label} -> {card_id}  {path}")
+        session.say(one_line(f"{label} -> {card_id}  {path}"))
     for t in result.transitions:
-        session.say(clean(f"{t.id} {t.field}: {_shown(t.old)} -> {_shown(t.new)}  ({t.why})"))
+        session.say(one_line(f"{t.id} {t.field}: {_shown(t.old)} -> {_shown(t.new)}  ({t.why})"))
     for line in result.unchecked:
-        session.say(clean(f"accepted unchecked: {line}"))
+        session.say(one_line(f"accepted unchecked: {line}"))
     session.say(f"commit {result.commit[:12]}, record memory/approvals/{result.record}.json")
 
 
@@ -330,15 +384,15 @@ def _withhold(session: Session, unit: str, labels: Sequence[str], verdict: str, 
     from khms.pipeline.withhold import withhold
 
     result = withhold(session.base, session.repo, session.config, unit, labels, verdict, why)
+    if result.recovered:
+        session.note(result.recovered)
     if as_json:
         print_json(_withheld_json(result, verdict))
         return
-    if result.recovered:
-        session.note(result.recovered)
     for label, path in result.moved:
-        session.say(f"{label} {verdict}: {path}")
+        session.say(one_line(f"{label} {verdict}: {path}"))
     if result.commit is None:
-        session.say(f"nothing to do in {result.unit}: {', '.join(result.already) or 'nothing is pending'}")
+        session.say(one_line(f"nothing to do in {result.unit}: {', '.join(result.already) or 'nothing is pending'}"))
 
 
 def _withheld_json(result: Withheld, verdict: str) -> dict[str, Any]:

@@ -52,6 +52,12 @@ class Session:
         repo.top  # noqa: B018  raises where there is no repository
         return repo
 
+    def need_git(self) -> None:
+        """Raises Unavailable where there is no git."""
+        from khms.store.repo import Repo
+
+        Repo(self.cwd).run("version")
+
     def say(self, text: str = "") -> None:
         """A line for a person, on standard output; not under --quiet."""
         if not self.quiet:

@@ -2,7 +2,7 @@
 
 import click
 
-from khms.cli.output import clean, print_json
+from khms.cli.output import one_line, print_json
 from khms.cli.session import Session
 from khms.errors import Refused
 
@@ -57,13 +57,13 @@ def views(ctx: click.Context, as_json: bool) -> None:
         )
     else:
         for path in written:
-            session.say(clean(f"wrote {path}"))
+            session.say(one_line(f"wrote {path}"))
         for path in removed:
-            session.say(clean(f"removed {path}"))
+            session.say(one_line(f"removed {path}"))
         session.say(f"{len(wanted) - len(foreign)} generated files, {len(changed)} changed")
     for path in foreign:
-        session.note(clean(f"{path} is not ours: it lacks the header of a generated file and was left alone"))
+        session.note(one_line(f"{path} is not ours: it lacks the header of a generated file and was left alone"))
     for error in shelf.unreadable:
-        session.note(clean(f"cannot be read: {error.path}:{error.line}: {error.message} ({error.mend})"))
+        session.note(one_line(f"cannot be read: {error.path}:{error.line}: {error.message} ({error.mend})"))
     if shelf.unreadable:
         ctx.exit(1)

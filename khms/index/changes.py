@@ -67,7 +67,7 @@ def changes(base: Base, rules: Rules, known: Manifest | None) -> Changes:
         found = list(_listed(base.root, folder))
         loose.update(found)
         paths.update(dict.fromkeys(found, True))
-    return Changes(commit, paths, frozenset(loose), tuple(_missing(base.root, rules)))
+    return Changes(commit, paths, frozenset(loose), tuple(missing(base.root, rules)))
 
 
 def _since(
@@ -139,7 +139,8 @@ def _listed(root: Path, folder: str) -> Iterable[str]:
     return (f"{folder}/{name}" for name in _listing(Repo(place), ["."]))
 
 
-def _missing(root: Path, rules: Rules) -> Iterable[Finding]:
+def missing(root: Path, rules: Rules) -> Iterable[Finding]:
+    """The folders of documents that are not read at all, and why."""
     yield from sources.led_out(root, rules)
     for name, folder in rules.include:
         if not (root / folder).is_dir():

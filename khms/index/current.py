@@ -9,6 +9,7 @@ from khms.index.manifest import Manifest, Unusable
 from khms.store.layout import Base
 
 HINT = "build it: khms index"
+ANEW = "build it anew: khms index --rebuild"
 
 
 def opened(base: Base) -> tuple[Reader, Manifest]:
@@ -25,7 +26,11 @@ def opened(base: Base) -> tuple[Reader, Manifest]:
                 return Reader(base.index / known.generation, known.language), known
         except (Unusable, Damaged) as error:
             reason = str(error)
-    raise Unavailable(f"the index cannot be used: {reason}", where=str(base.index), hint=HINT)
+    raise unusable(base, reason)
+
+
+def unusable(base: Base, reason: str) -> Unavailable:
+    return Unavailable(f"the index cannot be used: {reason}", where=str(base.index), hint=ANEW)
 
 
 def _changed(base: Base, known: Manifest) -> str:

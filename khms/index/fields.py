@@ -7,6 +7,7 @@ stored; what a hit needs is one packed record, and the best line is read from th
 
 from __future__ import annotations
 
+from khms.config import LANGUAGES
 from khms.errors import Refused
 from khms.index.text import STOP_WORDS, Terms, fold, terms
 from khms.model.document import Document
@@ -19,10 +20,6 @@ VERSION = 1  # raised whenever `text` or this module lays documents out differen
 KEY, PATH, NAME, SHELF, REF, DAY, RECORD = "key", "path", "name", "shelf", "ref", "day", "record"
 TITLE, STEMS, WORDS, IDENTIFIERS = "title", "stems", "words", "identifiers"
 EXACT = ("kind", "type", "status", "scope", "tag")  # filters; folded, never cut
-LANGUAGES = (
-    *("arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian", "italian"),
-    *("norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil", "turkish"),
-)
 _STEM, _BLANK = "khms_stem", "khms_blank"
 _FIELD, _ITEM = "\x1f", "\x1e"
 _analyzers: dict[str, Any] = {}

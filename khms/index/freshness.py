@@ -1,7 +1,7 @@
 """Whether the index may be behind the base, told by a handful of stats and without any process.
 
 It sees every commit, checkout and every write by rename. It does not see an edit in place: for that, git is asked by
-`sync.refresh`.
+`sync.refresh`. Git's own index is no sign: `git status` writes it anew whenever it likes.
 """
 
 import os
@@ -40,6 +40,9 @@ def freshness(base: Base) -> Freshness:
 def compare(base: Base, known: manifest.Manifest) -> Freshness:
     now = look(base, (name for name in known.looked if not name.startswith(_GIT)))
     changed = [name for name in {**known.looked, **now} if known.looked.get(name, NOTHING) != now.get(name, NOTHING)]
+    if any(name.startswith(_GIT) for name in changed) and known.commit and _head(base) == known.commit:
+        # Git packed its refs, or this is another branch at the same commit.
+        changed = [name for name in changed if not name.startswith(_GIT)]
     if not changed:
         return Freshness(False, "", known.at / 1e9)
     first = min(changed)
@@ -47,15 +50,19 @@ def compare(base: Base, known: manifest.Manifest) -> Freshness:
     return Freshness(True, why, known.at / 1e9)
 
 
+def _head(base: Base) -> str:
+    git = gitdir.find(base.root)
+    return gitdir.head(git) if git else ""
+
+
 def look(base: Base, folders: Iterable[str]) -> dict[str, Mark]:
-    """HEAD, its ref, packed refs and index of git, and the given folders of the base, as they are at this moment."""
+    """HEAD, its ref and packed refs of git, and the given folders of the base, as they are at this moment."""
     root = str(base.root)
     found = {folder: mark(os.path.join(root, folder)) for folder in folders}  # noqa: PTH118
     git = gitdir.find(base.root)
     if git is None:
         return found
     found[f"{_GIT}HEAD"] = mark(git.folder / "HEAD")
-    found[f"{_GIT}index"] = mark(git.folder / "index")
     found[f"{_GIT}packed-refs"] = mark(git.common / "packed-refs")
     try:
         head = (git.folder / "HEAD").read_text(encoding="utf-8", errors="replace").strip()

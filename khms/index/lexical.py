@@ -17,9 +17,11 @@ from khms.values import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 # Measured on the development sets (chat turns, engineering cards, 200 notes), recall@5 and @10 of the turns: one field
 # 53.2/61.0; with the unstemmed word at half weight 54.4/61.6; ordered by BM25 times the root of what is covered
@@ -71,17 +73,18 @@ class Damaged(Exception):
 
 
 class Reader:
-    """An index as it was at the moment of opening. Raises Damaged where Tantivy cannot read it."""
+    """An index as it was at the moment of opening. Raises Damaged where Tantivy cannot read it, then or later: a part
+    of it is first looked at when a question needs it."""
 
     def __init__(self, folder: Path, language: str) -> None:
         self.language = language
         self._index = _open(folder)
-        self.schema = self._index.schema
-        self._searcher = self._index.searcher()
+        self.schema = _sound(lambda: self._index.schema)
+        self._searcher = _sound(self._index.searcher)
 
     @property
     def documents(self) -> int:
-        return int(self._searcher.num_docs)
+        return int(_sound(lambda: self._searcher.num_docs))
 
     def search(self, query: Query, *, depth: int, hidden: tuple[str, ...] = ()) -> Found:
         """The `depth` best documents that stand on no `hidden` shelf; nothing where no term of the question occurs. A
@@ -98,7 +101,7 @@ class Reader:
         clauses += [(Occur.Should, q) for q in question.ranking()]
         exact = question.exact()
         clauses += [(Occur.Should, Q.const_score_query(q, _LIFT * bit)) for bit, q in exact]
-        first = self._searcher.search(Q.boolean_query(clauses, minimum_number_should_match=1), depth, count=False).hits
+        first = self._run(Q.boolean_query(clauses, minimum_number_should_match=1), depth)
         documents = {_at(address): (self._document(address), score) for score, address in first}
         covered = self._covered(question, exact, [document for document, _ in documents.values()])
         hits = []
@@ -129,11 +132,11 @@ class Reader:
     def everything(self) -> tuple[Document, ...]:
         from tantivy import Query as Q
 
-        found = self._searcher.search(Q.all_query(), max(1, self.documents), count=False).hits
+        found = self._run(Q.all_query(), max(1, self.documents))
         return tuple(self._document(address) for _, address in found)
 
     def frequency(self, field: str, term: str) -> int:
-        return int(self._searcher.doc_freq(field, term))
+        return int(_sound(lambda: self._searcher.doc_freq(field, term)))
 
     def term(self, field: str, value: str) -> Any:
         from tantivy import Query as Q
@@ -162,7 +165,7 @@ class Reader:
         clauses = [(Occur.Must, Q.const_score_query(Q.boolean_query(keys), 0.0))]
         clauses += [(Occur.Should, Q.const_score_query(q, share)) for q, share in question.shares()]
         clauses += [(Occur.Should, Q.const_score_query(q, 2.0 * bit)) for bit, q in exact]
-        found = self._searcher.search(Q.boolean_query(clauses), len(documents), count=False).hits
+        found = self._run(Q.boolean_query(clauses), len(documents))
         read = {_at(address): (int(score / 2), min(1.0, round(score % 2.0, 4))) for score, address in found}
         return {at: (bits, 1.0 if bits & BY_ID else share) for at, (bits, share) in read.items()}
 
@@ -192,17 +195,20 @@ class Reader:
         from tantivy import Query as Q
 
         clauses = Q.boolean_query(self._limits(query, hidden))
-        found = self._searcher.search(clauses, depth, count=False, order_by_field=fields.DAY).hits
+        found = self._run(clauses, depth, order_by_field=fields.DAY)
         documents = [self._document(address) for _, address in found]
         documents.sort(key=lambda d: (-(fields.day(d.date) or 0), d.path, d.line))
         return Found(tuple(Scored(document, 1.0, 0.0, 0) for document in documents), {})
 
     def _all(self, field: str, value: str, limit: int = 200) -> tuple[Document, ...]:
-        found = self._searcher.search(self.term(field, value), limit, count=False).hits
+        found = self._run(self.term(field, value), limit)
         return tuple(self._document(address) for _, address in found)
 
     def _document(self, address: Any) -> Document:
-        return fields.unpack(self._searcher.doc(address)[fields.RECORD][0])
+        return _sound(lambda: fields.unpack(self._searcher.doc(address)[fields.RECORD][0]))
+
+    def _run(self, query: Any, limit: int, **order: Any) -> Any:
+        return _sound(lambda: self._searcher.search(query, limit, count=False, **order).hits)
 
 
 class _Question:
@@ -285,6 +291,29 @@ def _at(address: Any) -> tuple[int, int]:
     return address.segment_ord, address.doc
 
 
+def _sound(step: Callable[[], T]) -> T:
+    """What `step` reads of the index. Raises Damaged where bytes that are not as they were written end in an error of
+    Tantivy, or in a panic, which Python sees as an exception that is none of Exception's."""
+    try:
+        return step()
+    except (ValueError, OSError, LookupError, TypeError, OverflowError, MemoryError) as error:
+        raise Damaged(told(error)) from error
+    except BaseException as error:
+        if is_panic(error):
+            raise Damaged(told(error)) from error
+        raise
+
+
+def is_panic(error: BaseException) -> bool:
+    """Whether the engine gave up on itself; the class of that exception has no name that could be imported."""
+    return type(error).__name__ == "PanicException"
+
+
+def told(error: BaseException) -> str:
+    """The engine's own words, on one line."""
+    return next((line.strip()[:200] for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def _open(folder: Path) -> Any:
     try:
         import tantivy
@@ -292,9 +321,11 @@ def _open(folder: Path) -> Any:
         raise Unavailable("the search engine is not installed", hint="pip install tantivy") from error
     try:
         return tantivy.Index.open(str(folder))
-    except ValueError as error:
+    except BaseException as error:
+        if not isinstance(error, (ValueError, OSError)) and not is_panic(error):
+            raise
         if "PermissionDenied" not in str(error) and "ReadOnly" not in str(error):
-            raise Damaged(str(error).splitlines()[0]) from error
+            raise Damaged(told(error)) from error
     # Tantivy wants to write a lock file even to read. Where that is forbidden a folder of links to the index's files
     # does: they are open once the index is.
     import shutil
@@ -306,8 +337,8 @@ def _open(folder: Path) -> Any:
         for path in folder.iterdir():
             if path.suffix != ".lock":
                 (links / path.name).symlink_to(path.resolve())
-        return tantivy.Index.open(str(links))
-    except (ValueError, OSError) as error:
-        raise Damaged(str(error).splitlines()[0]) from error
+        return _sound(lambda: tantivy.Index.open(str(links)))
+    except OSError as error:
+        raise Damaged(told(error)) from error
     finally:
         shutil.rmtree(links, ignore_errors=True)

@@ -8,6 +8,7 @@ time, inode and hash, what was skipped, and the size and hash of each index file
 from __future__ import annotations
 
 import os
+import zlib
 
 from khms.index.fields import VERSION
 from khms.store import files
@@ -24,12 +25,13 @@ SCHEMA = "khms.index/1"
 Mark = tuple[int, int, int]  # a file's size, modification time in nanoseconds, inode
 Stored = tuple[int, int, str]  # an index file's size, modification time, SHA-256
 NOTHING: Mark = (-1, -1, -1)
+_SUM = b'{"sum":"%08x",'
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`looked` is what the five-stats look compares: git's own files and the folders of documents. `at` is when the
-    files were last looked at, in nanoseconds since the epoch, taken before the look began."""
+    """`looked` is what the look without a process compares: git's own files and the folders of documents. `at` is when
+    the files were last looked at, in nanoseconds since the epoch, taken before the look began."""
 
     generation: str
     rules: Mapping[str, Any]
@@ -53,18 +55,29 @@ class Unusable(Exception):
 def load(folder: Path) -> Manifest | None:
     """The manifest in the index folder, None where there is none; raises Unusable with the reason."""
     try:
-        value = files.read_json(folder / NAME)
+        data = files.read(folder / NAME)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise Unusable("its manifest cannot be read") from error
+    try:
+        value = files.parse_json(data)
+    except ValueError as error:
         raise Unusable("its manifest cannot be read") from error
     try:
         if value["schema"] != SCHEMA or value["version"] != VERSION:
             made = f"{value['schema']} version {value['version']}"
             raise Unusable(f"it was made as {made}, this khms makes {SCHEMA} version {VERSION}")
+        if not data.startswith(_sum(b"{" + data[len(_SUM % 0) :])):
+            raise Unusable("its manifest was changed")
         return _manifest(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Unusable("its manifest is not whole") from error
+
+
+def _sum(text: bytes) -> bytes:
+    """What the manifest says first of the rest of it, so that a flipped bit is not believed."""
+    return _SUM % zlib.crc32(text)
 
 
 def _manifest(value: Any) -> Manifest:
@@ -111,7 +124,8 @@ def save(folder: Path, manifest: Manifest) -> None:
         "skipped": manifest.skipped,
         "stored": manifest.stored,
     }
-    files.write_atomic(folder / NAME, json.dumps(value, separators=(",", ":")).encode())
+    text = json.dumps(value, separators=(",", ":")).encode()
+    files.write_atomic(folder / NAME, _sum(text) + text[1:])
 
 
 def mark(path: Path | str) -> Mark:
@@ -137,9 +151,15 @@ def damage(folder: Path, manifest: Manifest, *, thorough: bool = False) -> str:
 
 
 def sha256(path: Path | str) -> str:
+    """The hash of a file's bytes; empty where it is there and cannot be read. Raises FileNotFoundError."""
     import hashlib
 
-    return hashlib.sha256(files.read(path)).hexdigest()
+    try:
+        return hashlib.sha256(files.read(path)).hexdigest()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        return ""
 
 
 def store(folder: Path, known: Mapping[str, Stored]) -> dict[str, Stored]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from khms.config import load
-from khms.errors import KhmsError
+from khms.errors import KhmsError, Unavailable
 from khms.index import manifest, sources
 from khms.index.changes import Changes, Lost, changes
 from khms.index.documents import documents
@@ -75,7 +75,10 @@ def refresh(
             report = _Refresh(base, rules, known, progress).run()
         except (Lost, Damaged) as lost:
             reason = str(lost)
-            report = _Refresh(base, rules, None, progress).run()
+            try:
+                report = _Refresh(base, rules, None, progress).run()
+            except Damaged as error:
+                raise Unavailable(f"the index cannot be built: {error}", where=str(base.index)) from error
     return replace(report, rebuilt=reason, elapsed_ms=round((time.perf_counter() - begun) * 1000, 1))
 
 
@@ -88,9 +91,14 @@ def verify(base: Base) -> str:
         wrong = manifest.damage(base.index, known, thorough=True)
         if wrong:
             return wrong
-        held = Reader(base.index / known.generation, known.language).documents
+        return _miscounted(base, known)
     except (Unusable, Damaged) as error:
         return str(error)
+
+
+def _miscounted(base: Base, known: Manifest) -> str:
+    """What is wrong with the number of documents; raises Damaged where the index cannot be opened."""
+    held = Reader(base.index / known.generation, known.language).documents
     return "" if held == known.docs else f"it holds {held} documents, its manifest says {known.docs}"
 
 
@@ -100,8 +108,8 @@ def _usable(base: Base, rules: Rules) -> tuple[Manifest | None, str | None]:
         known = manifest.load(base.index)
         if known is None:
             return None, None
-        wrong = manifest.damage(base.index, known)
-    except Unusable as error:
+        wrong = manifest.damage(base.index, known) or _miscounted(base, known)
+    except (Unusable, Damaged) as error:
         return None, str(error)
     if wrong:
         return None, wrong

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from khms.errors import Busy, Unavailable
+from khms.errors import Busy, KhmsError, Unavailable
 from khms.index import fields
+from khms.index.lexical import Damaged, is_panic, told
 from khms.model.document import Document
 from khms.store.files import tick
 
@@ -34,28 +35,27 @@ class Writer:
 @contextlib.contextmanager
 def writing(folder: Path, language: str, *, heap: int = HEAP) -> Iterator[Writer]:
     """A writer for the index in `folder`, made where there is none; commits at the end of the block, and nothing where
-    the block raises. Raises Busy while another process writes, Unavailable where the folder cannot be written."""
+    the block raises. Raises Busy while another process writes, Unavailable where the folder cannot be written, Damaged
+    where what is there cannot be added to."""
     import tantivy
 
-    try:
+    with _clearly(folder):
         index = tantivy.Index(fields.schema(), path=str(folder))
         fields.register(index, language)
         writer = _writer(index, heap)
-    except (ValueError, OSError) as error:
-        raise _clear(error, folder) from error
     try:
         yield Writer(writer)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(ValueError):
             writer.rollback()
+        if is_panic(error):
+            raise Damaged(told(error)) from error
         raise
-    try:
+    with _clearly(folder):
         writer.commit()
         tick()
         writer.wait_merging_threads()
         tick()
-    except (ValueError, OSError) as error:
-        raise _clear(error, folder) from error
 
 
 def _writer(index: Any, heap: int) -> Any:
@@ -69,9 +69,19 @@ def _writer(index: Any, heap: int) -> Any:
         time.sleep(0.02)
 
 
-def _clear(error: Exception, folder: Path) -> Exception:
-    """Tantivy raises ValueError for everything; what went wrong stands in its text."""
-    said = str(error)
+@contextlib.contextmanager
+def _clearly(folder: Path) -> Iterator[None]:
+    """Says what went wrong, which stands in the text of Tantivy's errors (all are ValueError) and panics. What is not
+    the surroundings' fault is the index's own."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, (ValueError, OSError)) and not is_panic(error):
+            raise
+        raise _clear(str(error), folder) or Damaged(told(error)) from error
+
+
+def _clear(said: str, folder: Path) -> KhmsError | None:
     if "LockBusy" in said:
         return Busy(
             "another process writes the index",
@@ -81,4 +91,6 @@ def _clear(error: Exception, folder: Path) -> Exception:
     hint = "free some room on the disk" if "StorageFull" in said or "No space" in said else ""
     if "PermissionDenied" in said or "Permission denied" in said or "ReadOnly" in said:
         hint = "give yourself write permission to this folder"
+    if not hint:
+        return None
     return Unavailable(f"cannot write the index: {said.splitlines()[0][:200]}", where=str(folder), hint=hint)

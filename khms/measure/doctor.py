@@ -68,14 +68,19 @@ Check = Callable[[Patient], Iterator[Result]]
 
 
 def examine(base: Base, *, repair: bool = False) -> list[Result]:
-    """Runs every check. With `repair`, what can be mended is; an interrupted command is finished or undone always."""
+    """Runs every check. With `repair`, what can be mended is; an interrupted command is finished or undone always. What
+    stops several checks alike, such as no git, is told once, by the first."""
     patient = Patient(base, repair)
     found: list[Result] = []
+    stopped: set[Problem] = set()
     for name, check in CHECKS.items():
         try:
             found += check(patient)
         except KhmsError as error:
-            found.append(_bad(name, of_error(error)))
+            problem = of_error(error)
+            if problem not in stopped:
+                found.append(_bad(name, problem))
+            stopped.add(problem)
     return found
 
 

@@ -8,11 +8,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from khms.config import Config
 from khms.errors import KhmsError
 from khms.model.approval import Approval
+from khms.model.card import Card
 from khms.model.finding import Finding
 from khms.store import cards, files, inbox, lock
 from khms.store.layout import Base
@@ -100,20 +102,21 @@ def of_finding(finding: Finding) -> Problem:
 def status(base: Base, config: Config) -> Status:
     """How the base stands at this moment. Raises nothing for what is wrong in it: that is the answer."""
     problems = _Problems()
-    shelf = cards.shelf(base)
+    shelf = problems.trying(lambda: cards.shelf(base)) or cards.Shelf({})
     problems += [of_error(error) for error in shelf.unreadable]
+    problems += [_no_card(card) for card in shelf.cards.values() if not _is_card(card)]
     records = problems.trying(lambda: cards.approvals(base))
     receipts = problems.trying(lambda: ledger(base))
-    docs, behind, why = _index(base, problems)
+    docs, behind, why = _index(base, config, problems)
     branch, held, interrupted = _git(base, problems)
     last = {job: last_success(base, job) for job in JOBS}
     problems += [problem for job in JOBS if (problem := _overdue(job, last[job], config))]
     return Status(
         root=str(base.root),
         branch=branch,
-        cards=dict(sorted(Counter(card.status for card in shelf.cards.values()).items())),
-        open_marks=None if receipts is None else _open_marks(base, receipts, problems),
-        units=None if records is None or receipts is None else _units(base, records, problems),
+        cards=dict(sorted(Counter(card.status for card in shelf.cards.values() if _is_card(card)).items())),
+        open_marks=None if receipts is None else problems.trying(lambda: _open_marks(base, receipts, problems)),
+        units=_units(base, None if receipts is None else records, problems),
         last_nightly=last["nightly"],
         last_weekly=last["weekly"],
         docs=docs,
@@ -125,6 +128,16 @@ def status(base: Base, config: Config) -> Status:
     )
 
 
+def _is_card(card: Card) -> bool:
+    """A file in a folder of cards that names neither its id nor its type is text that lies there."""
+    return bool(card.meta.get("id") or card.meta.get("type"))
+
+
+def _no_card(card: Card) -> Problem:
+    message = "this file is no card: it has no frontmatter with an id and a type at its top"
+    return Problem(message, card.path, "mend it or move it away: khms lint " + card.path)
+
+
 def _open_marks(base: Base, receipts: Ledger, problems: _Problems) -> int:
     from khms.pipeline import sources
 
@@ -133,21 +146,38 @@ def _open_marks(base: Base, receipts: Ledger, problems: _Problems) -> int:
     return len(collected.open)
 
 
-def _units(base: Base, records: Sequence[Approval], problems: _Problems) -> tuple[Waiting, ...]:
-    from khms.pipeline.approve import pending
+def _units(base: Base, records: Sequence[Approval] | None, problems: _Problems) -> tuple[Waiting, ...] | None:
+    """What waits in each unit, None where no `records` tell. A unit that cannot be read is a problem and waits too,
+    with as many candidates as there are files of them that no approval names."""
+    from khms.pipeline.approve import approved_labels, pending
 
     found = []
-    for unit in problems.trying(lambda: list(inbox.units(base))) or ():
-        problems += [of_error(error) for error in unit.broken]
+    for path in _unit_paths(base):
+        name = base.relative(path)
+        unit = problems.trying(lambda name=name: inbox.find(base, name))  # type: ignore[misc]
+        problems += [of_error(error) for error in unit.broken] if unit else []
+        if records is None:
+            continue
+        if unit is None:
+            labels = {file.stem for file in path.glob("C*.md")} - set(approved_labels(records, name))
+            found.append(Waiting(path.stem, len(labels)))
+            continue
         waiting = len(pending(base, unit, records))
         if waiting or unit.broken:
             found.append(Waiting(unit.name, waiting))
-    return tuple(found)
+    return None if records is None else tuple(found)
 
 
-def _index(base: Base, problems: _Problems) -> tuple[int | None, bool, str]:
+def _unit_paths(base: Base) -> list[Path]:
+    if not base.inbox.is_dir():
+        return []
+    shown = (path for path in sorted(base.inbox.iterdir()) if not path.name.startswith("."))
+    return [path for path in shown if path.is_dir() or path.suffix == ".md"]
+
+
+def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None, bool, str]:
     """(documents, whether it may be behind the files, why). That there is none yet is no problem: commands build it."""
-    from khms.index import manifest
+    from khms.index import changes, manifest, sources
     from khms.index.freshness import freshness
 
     fresh = freshness(base)
@@ -156,6 +186,12 @@ def _index(base: Base, problems: _Problems) -> tuple[int | None, bool, str]:
     except manifest.Unusable as error:
         problems.append(Problem(f"the index cannot be used: {error}", str(base.index), "khms index builds it anew"))
         return None, True, fresh.why
+    left_out = len(known.skipped if known else ()) + len(list(changes.missing(base.root, sources.rules(base, config))))
+    if left_out:
+        files = "1 file or folder is" if left_out == 1 else f"{left_out} files or folders are"
+        problems.append(
+            Problem(f"{files} left out of the index: recall finds nothing in there", "", "khms index lists them")
+        )
     return (known.docs if known else None), fresh.behind, fresh.why
 
 

@@ -125,13 +125,15 @@ def fill_unit(root: Path, name: str, candidates: int, line: str) -> None:
     """An inbox unit whose candidates quote `line`, which must stand in the journal."""
     folder = root / "memory" / "inbox" / name
     folder.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(name)
     for i in range(1, candidates + 1):
+        words = " ".join(rng.sample(NOUNS, 6))  # no numbers: those would have to stand in the quote
         meta = {
             "id": f"C{i}",
             "type": "fact",
             "level": "observation",
             "status": "active",
-            "title": f"Candidate {i} of {name}",
+            "title": f"The {words}",
             "tags": ["bench"],
             "scope": "universal",
             "evidence": "reported",
@@ -145,4 +147,4 @@ def fill_unit(root: Path, name: str, candidates: int, line: str) -> None:
             "quotes": [{"source": "journal", "sha256": "", "text": line, "grade": "EXACT", "context": line}],
             "flags": [],
         }
-        (folder / f"C{i}.md").write_text(markdown.render(meta, f"The body of {name} {i}.\n"), encoding="utf-8")
+        (folder / f"C{i}.md").write_text(markdown.render(meta, f"It was the {words}.\n"), encoding="utf-8")

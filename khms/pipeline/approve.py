@@ -10,11 +10,13 @@ from khms.config import Config
 from khms.errors import KhmsError, Refused, Usage
 from khms.model.approval import Approval, Approved, Transition, Waiver, candidate_sha256, card_sha256
 from khms.model.candidate import RELATION_KINDS, Candidate, Relation
-from khms.model.card import Card, id_number, id_text
+from khms.model.card import Card, Links, id_number, id_text
 from khms.model.finding import Finding
+from khms.model.outcome import Outcome
 from khms.model.redact import redact
 from khms.model.ulid import new_ulid
-from khms.pipeline import authority, carding, checks
+from khms.pipeline import authority, carding, checks, form
+from khms.pipeline.form import fault
 from khms.pipeline.record import now, review_receipt
 from khms.pipeline.transition import Desk, follow
 from khms.store import cards, files, inbox
@@ -26,6 +28,7 @@ from khms.store.markdown import Unreadable
 from khms.store.receipts import ledger, receipts_bytes, receipts_path
 from khms.store.repo import Repo
 
+SETTLING = "new|supports:K-…|contradicts:K-…|supersedes:K-…"
 Views = Callable[[Base, Mapping[str, Card]], dict[str, bytes | None]]
 
 
@@ -50,7 +53,8 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`commit` is None where all that was named had been approved before (`already`: label -> id)."""
+    """`commit` is None where all that was named had been approved before (`already`: label -> id). `unneeded` are
+    waivers of what passed; the record does not hold them."""
 
     unit: str
     commit: str | None
@@ -60,6 +64,24 @@ class Result:
     unchecked: tuple[str, ...] = ()
     recovered: str = ""
     record: str = ""
+    unneeded: tuple[str, ...] = ()
+
+
+@dataclass
+class Ruling:
+    """What a reviewer may let pass, and what of it was called for. `waive` notes each use."""
+
+    waived: frozenset[tuple[str, str]]
+    used: set[tuple[str, str]] = field(default_factory=set)
+
+    def waive(self, check: str, label: str) -> bool:
+        if (check, label) not in self.waived:
+            return False
+        self.used.add((check, label))
+        return True
+
+    def unneeded(self) -> tuple[str, ...]:
+        return tuple(f"{check}:{label}" for check, label in sorted(self.waived - self.used))
 
 
 def approved_labels(records: Sequence[Approval], unit: str) -> dict[str, str]:
@@ -85,6 +107,7 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         records = cards.approvals(base)
         already = approved_labels(records, unit.path)
         chosen = _choose(base, unit, records, wish, already)
+        _demand_meant(chosen, already, wish)
         if not chosen:
             return Result(unit.name, None, already=already, recovered=recovered)
         reviewer = authority.reviewer(repo, config)
@@ -92,15 +115,17 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         authority.demand_calm(repo)
         known = catalogue(base)
         relations = {c.label: carding.settled(c, wish.relations.get(c.label), wish.why) for c in chosen}
-        faults, unchecked = _verify(base, repo, config, unit, chosen, relations, known, wish)
+        ruling = Ruling(wish.waived)
+        faults, unchecked = _verify(base, repo, config, unit, chosen, relations, known, wish, ruling)
         desk = Desk(base)
-        approved, more = _make(desk, chosen, relations, cards.greatest_id(base, records) + 1, already)
+        sound = _sound(relations, faults)
+        approved, more = _make(desk, chosen, sound, cards.greatest_id(base, records) + 1, already)
         faults += more
         if not more:
-            faults += _lint(base, config, desk, known, _made_of(approved, chosen), wish)
+            faults += _lint(base, config, desk, known, _made_of(approved, chosen), ruling)
         if faults:
             raise _refusal(faults)
-        waivers = tuple(Waiver(check, label, wish.why) for check, label in sorted(wish.waived))
+        waivers = tuple(Waiver(check, label, wish.why) for check, label in sorted(ruling.used))
         record = Approval(
             id=new_ulid(),
             unit=unit.path,
@@ -116,7 +141,8 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
             changes.update(views(base, {**known, **desk.cards()}))
         commit = _commit(tx, changes, record, desk, unit)
     made = tuple((a.label, a.id, desk.card(a.id).path) for a in approved)
-    return Result(unit.name, commit, made, record.transitions, already, unchecked, recovered, record.id)
+    told = ruling.unneeded()
+    return Result(unit.name, commit, made, record.transitions, already, unchecked, recovered, record.id, told)
 
 
 def _choose(
@@ -150,6 +176,20 @@ def _choose(
     return [candidate for candidate in waiting if candidate.label in wish.labels]
 
 
+def _demand_meant(chosen: Sequence[Candidate], already: Mapping[str, str], wish: Wish) -> None:
+    """Raises Usage where the reviewer names a check or a label that this approval does not have: a slip of the pen must
+    not pass for a decision."""
+    named = {*wish.accepted, *(check for check, _ in wish.waived)}
+    strange = sorted(named - checks.CHECKS.keys())
+    if strange:
+        raise Usage(f"there is no check {', '.join(strange)}", hint="checks: " + ", ".join(checks.CHECKS))
+    here = [c.label for c in chosen] + [label for label in already if wish.everything or label in wish.labels]
+    spoken = {*wish.relations, *(label for _, label in wish.waived)}
+    stray = sorted(spoken - set(here), key=inbox.label_order)
+    if stray:
+        raise Usage(f"{', '.join(stray)} is not among what is approved here", hint=f"these are: {', '.join(here)}")
+
+
 def _demand_unique(unit: Unit) -> None:
     labels = [candidate.label for candidate in unit.candidates]
     twice = sorted({label for label in labels if labels.count(label) > 1})
@@ -179,41 +219,52 @@ def _verify(
     relations: Mapping[str, Relation],
     known: Mapping[str, Card],
     wish: Wish,
+    ruling: Ruling,
 ) -> tuple[list[Finding], tuple[str, ...]]:
     """Runs every check again on the bytes at hand: what fails and is not waived, and what was accepted unchecked."""
     faults: list[Finding] = []
     unchecked = []
     alike = checks.alike(base, repo, (candidate.body for candidate in chosen))
     for candidate in chosen:
-        faults += _relation_faults(unit, candidate, relations[candidate.label], wish)
-        for outcome in checks.examine(base, unit, candidate, relations[candidate.label], known, alike, config):
-            waived = (outcome.check, candidate.label) in wish.waived and outcome.waivable
+        relation = relations[candidate.label]
+        faults += form.faults(candidate, single=unit.single)
+        faults += _unjudged(unit, candidate, relation, wish)
+        for outcome in checks.examine(base, unit, candidate, relation, known, alike, config):
+            if outcome.state == "pass":
+                continue
+            waived = outcome.waivable and ruling.waive(outcome.check, candidate.label)
             if outcome.state == "fail" and not waived:
-                mend = f"--waive {outcome.check}:{candidate.label} --why …" if outcome.waivable else ""
-                faults.append(_fault(candidate, outcome.check, outcome.message, mend))
+                faults.append(fault(candidate, outcome.check, outcome.message, _mend(outcome, relation)))
             elif outcome.state == "not-run" and outcome.check not in wish.accepted and not waived:
                 mend = f"--accept-unchecked {outcome.check}"
-                faults.append(_fault(candidate, outcome.check, f"not checked: {outcome.message}", mend))
+                faults.append(fault(candidate, outcome.check, f"not checked: {outcome.message}", mend))
             elif outcome.state == "not-run":
                 unchecked.append(f"{candidate.label} {outcome.check}: {outcome.message}")
     return faults, tuple(unchecked)
 
 
-def _relation_faults(unit: Unit, candidate: Candidate, relation: Relation, wish: Wish) -> list[Finding]:
-    if unit.single and candidate.label not in wish.relations:
+def _mend(outcome: Outcome, relation: Relation) -> str:
+    """How the reviewer can go on from a failed check."""
+    if outcome.check == "relations" and relation.kind not in RELATION_KINDS:
+        return "one of: " + ", ".join(RELATION_KINDS)
+    if outcome.waivable:
+        return f"--waive {outcome.check}:{outcome.label} --why …"
+    return f"--relation {outcome.label}={SETTLING}" if outcome.check == "relations" else ""
+
+
+def _unjudged(unit: Unit, candidate: Candidate, relation: Relation, wish: Wish) -> list[Finding]:
+    if relation.kind != "unjudged" or wish.unjudged or (unit.single and candidate.label not in wish.relations):
         return []
-    if relation.kind not in RELATION_KINDS:
-        mend = "one of: " + ", ".join(RELATION_KINDS)
-        return [_fault(candidate, "relations", f"{relation.kind!r} is no relation", mend)]
-    if relation.kind == "unjudged" and not wish.unjudged:
-        near = ", ".join(candidate.nearest) or "no card"
-        mend = f"--relation {candidate.label}=new|supports:K-…|contradicts:K-…|supersedes:K-…  or  --unjudged"
-        return [_fault(candidate, "relations", f"nobody judged its relation (nearest: {near})", mend)]
-    return []
+    near = ", ".join(candidate.nearest) or "no card"
+    mend = f"--relation {candidate.label}={SETTLING}  or  --unjudged"
+    return [fault(candidate, "relations", f"nobody judged its relation (nearest: {near})", mend)]
 
 
-def _fault(candidate: Candidate, check: str, message: str, mend: str) -> Finding:
-    return Finding(f"{candidate.label} {check}:", "error", candidate.path, candidate.body_line, message, mend)
+def _sound(relations: Mapping[str, Relation], faults: Sequence[Finding]) -> dict[str, Relation]:
+    """The relations to make cards with. One that has a fault already is left out, or it would be told again in the
+    words of whatever stumbles over it next."""
+    told = {finding.code for finding in faults}
+    return {label: Relation() if f"{label} relations:" in told else held for label, held in relations.items()}
 
 
 def _make(
@@ -230,12 +281,16 @@ def _make(
     approved = []
     for candidate in chosen:
         if not candidate.title:
-            faults.append(_fault(candidate, "title", "an approved card has a title", "add `title:` to it"))
+            faults.append(fault(candidate, "title", "an approved card has a title", "add `title:` to it"))
             continue
         try:
             made = carding.make(candidate, fresh[candidate.label], relations[candidate.label], ids)
         except KhmsError as error:
-            faults.append(_fault(candidate, "form", error.message, error.hint))
+            faults.append(fault(candidate, "form", error.message, error.hint))
+            continue
+        tangled = _tangles(candidate, made.links, fresh)
+        if tangled:
+            faults += tangled
             continue
         desk.put(made.id, made.text)
         seen = candidate_sha256(candidate.text.encode("utf-8"))
@@ -245,8 +300,24 @@ def _make(
         try:
             follow(desk, card.id)
         except KhmsError as error:
-            faults.append(_fault(by_label[card.label], "relations", error.message, error.hint))
+            faults.append(fault(by_label[card.label], "relations", error.message, error.hint))
     return approved, faults
+
+
+def _tangles(candidate: Candidate, links: Links, fresh: Mapping[str, str]) -> list[Finding]:
+    """Edges that no new card can have: to itself, and to replace another that comes in with it."""
+    labels = {card_id: label for label, card_id in fresh.items()}
+    found = []
+    for name, target in links.edges():
+        label = labels.get(target)
+        if label == candidate.label:
+            said = f"its links.{name} names itself"
+        elif label and name == "supersedes":
+            said = f"it supersedes {label}, which comes in with it: leave {label} out instead"
+        else:
+            continue
+        found.append(fault(candidate, "relations", said, "take that link out", form.line_of(candidate, "links")))
+    return found
 
 
 def _made_of(approved: Sequence[Approved], chosen: Sequence[Candidate]) -> dict[str, Candidate]:
@@ -261,7 +332,7 @@ def _lint(
     desk: Desk,
     known: Mapping[str, Card],
     made: Mapping[str, Candidate],
-    wish: Wish,
+    ruling: Ruling,
 ) -> list[Finding]:
     """Every lint rule of severity error over the cards as they shall be, told at the place in the candidate (`made`
     maps a card's path to it); findings elsewhere refuse nothing."""
@@ -271,8 +342,9 @@ def _lint(
     faults = []
     for finding in lint.proposed(base, config, changes, known):
         candidate = made.get(finding.path)
-        waived = candidate and finding.code == "KH014" and ("screening", candidate.label) in wish.waived
-        if finding.severity == "error" and not waived:
+        if finding.severity != "error":
+            continue
+        if not (candidate and finding.code == "KH014" and ruling.waive("screening", candidate.label)):
             faults.append(_at_candidate(finding, candidate, changes[finding.path]) if candidate else finding)
     return faults
 

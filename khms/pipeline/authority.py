@@ -28,11 +28,18 @@ def reviewer(repo: Repo, config: Config, env: Mapping[str, str] = os.environ) ->
 
 
 def receiving_branch(repo: Repo, config: Config) -> str:
-    """The branch that receives approvals: the configured one, else the remote's default, else the current one."""
+    """The branch that receives approvals: the configured one, else the remote's default, else the current one. On a
+    detached HEAD it is main or master where there is one, else the branch with the newest commit; empty where the
+    repository has no branch at all."""
     if config["git.branch"]:
         return str(config["git.branch"])
     default = repo.text("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD", ok=(0, 1))
-    return default.removeprefix("origin/") or repo.branch()
+    return default.removeprefix("origin/") or repo.branch() or _usual_branch(repo)
+
+
+def _usual_branch(repo: Repo) -> str:
+    listed = repo.text("for-each-ref", "--sort=-committerdate", "--format=%(refname:lstrip=2)", "refs/heads").split()
+    return next((name for name in ("main", "master") if name in listed), listed[0] if listed else "")
 
 
 def on_receiving_branch(repo: Repo, config: Config) -> bool:
@@ -46,7 +53,7 @@ def demand_branch(repo: Repo, config: Config, *, here: bool) -> bool:
     if not here:
         receiving = receiving_branch(repo, config)
         raise Refused(
-            f"approvals belong on {receiving}, and HEAD is on {repo.branch() or 'no branch'}",
+            f"approvals belong on {receiving}, and HEAD is on {repo.branch() or 'no branch (detached)'}",
             where=str(repo.root),
             hint=f"git switch {receiving}  (or, knowingly, --here)",
         )

@@ -13,6 +13,7 @@ from khms.model.candidate import CANDIDATE_KEYS, Candidate, Relation
 from khms.model.card import RELATIONS, Links, is_card_id, links_of
 from khms.store import markdown
 
+LINKING = ("supports", "contradicts", "supersedes")
 _LABEL = re.compile(r"C\d+")
 _WIKILINK = re.compile(r"\[\[(C\d+)(?=[\]|#])")
 _STRUCTURED = re.compile(r"(?:SUPERSEDES |\*\*LINKS:\*\*)")
@@ -44,7 +45,8 @@ def settled(candidate: Candidate, said: str | None, why: str = "") -> Relation:
         return candidate.relation
     kind, _, target = said.partition(":")
     held = candidate.relation
-    return Relation(kind, target or held.target, held.nearest, why or held.because)
+    own = held.target if kind in LINKING else ""
+    return Relation(kind, target or own, held.nearest, why or held.because)
 
 
 def make(candidate: Candidate, card_id: str, relation: Relation, ids: Mapping[str, str]) -> Made:
@@ -77,7 +79,7 @@ def _edges(candidate: Candidate, relation: Relation, ids: Mapping[str, str]) -> 
     """The candidate's own links with labels resolved, and the relation's edge."""
     own = links_of(candidate.meta.get("links"))
     edges = {name: [_resolve(target, ids, candidate) for target in getattr(own, name)] for name in RELATIONS}
-    if relation.kind in ("supports", "contradicts", "supersedes") and relation.target:
+    if relation.kind in LINKING and relation.target:
         target = _resolve(relation.target, ids, candidate)
         if target not in edges[relation.kind]:
             edges[relation.kind].append(target)
@@ -92,7 +94,7 @@ def _resolve(target: str, ids: Mapping[str, str], candidate: Candidate) -> str:
     raise Refused(
         f"{candidate.label} names {target}, which is not approved with it",
         where=f"{candidate.path}:{candidate.body_line}",
-        hint=f"approve both: khms approve UNIT {candidate.label} {target}",
+        hint=f"approve both: khms approve UNIT {candidate.label} {target}" if target != candidate.label else "",
     )
 
 

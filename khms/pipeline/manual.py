@@ -126,7 +126,10 @@ def _checked(
 
 def _demand(draft: Draft, kind: CardType) -> None:
     if not draft.body.strip():
-        raise Usage("a card needs a body", hint="--body 'text' through a pipe: --body -, --body FILE, or --open")
+        raise Usage(
+            "a card needs a body",
+            hint="--body FILE, --open for your editor, or through a pipe: echo 'the text' | khms card new … --body -",
+        )
     if not (draft.title.strip() or first_label(draft.body)):
         raise Usage("a card needs a title", hint="--title 'the claim in one line'")
     if draft.evidence and draft.evidence not in EVIDENCE:

@@ -2,7 +2,7 @@
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -90,7 +90,8 @@ class Night:
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a run came to. `open` MARKs of its window have no decision yet; `unit` and `commit` are empty where nothing
-    was published. `stages` is a dry run's: (stage, what it would be handed)."""
+    was published. `stages` is a dry run's: (stage, what it would be handed). `secrets` are
+    the places in the journal where something looks like a secret: (path, line, the MARK's id)."""
 
     run: str
     unit: str = ""
@@ -103,6 +104,7 @@ class Result:
     problems: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()
+    secrets: tuple[tuple[str, int, str], ...] = ()
     calls: int = 0
     cost_usd: float = 0.0
     stopped_by: str | None = None
@@ -139,6 +141,7 @@ class Result:
             "resumed": self.resumed,
             "problems": [problem.as_json() for problem in self.problems],
             "notes": list(self.notes),
+            "secrets": [{"path": path, "line": line, "mark": mark} for path, line, mark in self.secrets],
         }
 
 
@@ -153,7 +156,16 @@ def result(night: Night, commit: str = "") -> Result:
         candidates={fate: len(night.of(fate)) for fate in (PUBLISHED, DEFERRED, DROPPED)},
         resumed=night.run.resumed,
         problems=night.problems,
+        secrets=tuple(_secrets(night)),
     )
+
+
+def _secrets(night: Night) -> Iterator[tuple[str, int, str]]:
+    """Where a MARK was shown to no proposer because of what stands in it."""
+    for decision in night.decisions.values():
+        if decision.held_back:
+            mark = night.marks[decision.mark]
+            yield mark.path, mark.line, mark.id
 
 
 def utc(moment: str) -> str:

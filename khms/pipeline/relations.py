@@ -27,7 +27,9 @@ def check(
     """`relation` is the one that counts. `labels` are the candidates of the same unit, which may be supported or
     contradicted too; `settled` says that a reviewer gave the relation, whose word for `new` needs no reason."""
     state, message = _judge(candidate, relation, cards, labels, settled)
-    return Outcome("relations", candidate.label, state, message)
+    # Only a `new` without its reasons is a matter of judgement; a relation to a card that is not there cannot be made.
+    waivable = state != FAIL or (relation.kind == "new" and not relation.target)
+    return Outcome("relations", candidate.label, state, message, waivable)
 
 
 def _judge(
@@ -43,12 +45,18 @@ def _judge(
         near = ", ".join(candidate.nearest) or "no card"
         return NOT_RUN, f"nobody judged its relation; nearest: {near}"
     if kind == "new":
-        return (PASS, "") if settled else _new(relation, cards, candidate.nearest)
-    if kind != "supersedes" and relation.target in labels and relation.target != candidate.label:
-        return PASS, ""
+        return _new(relation, cards, candidate.nearest, settled)
+    if not relation.target:
+        return FAIL, f"it {kind} nothing: a relation names its card"
+    if relation.target == candidate.label:
+        return FAIL, f"it {kind} itself"
+    if relation.target in labels:
+        return (PASS, "") if kind != "supersedes" else (FAIL, f"it supersedes {relation.target}, which is no card yet")
     target = cards.get(relation.target)
+    if target is None and not is_card_id(relation.target) and relation.target[:1] != "C":
+        return FAIL, f"{relation.target!r} is not the id of one card (such as K-00008)"
     if target is None:
-        return FAIL, f"it {kind} {relation.target or 'nothing'}, and there is no such card"
+        return FAIL, f"it {kind} {relation.target}, and there is no such card"
     if kind == "supersedes":
         if target.archived or target.status not in SUPERSEDABLE:
             return FAIL, f"it supersedes {target.id}, which is {target.status}"
@@ -57,13 +65,13 @@ def _judge(
     return PASS, ""
 
 
-def _new(relation: Relation, cards: Mapping[str, Card], nearest: Sequence[str]) -> tuple[str, str]:
-    """A proposer that says `new` names the nearest card and why it is another matter. Where no card came near at all
-    there is nothing to compare with."""
+def _new(relation: Relation, cards: Mapping[str, Card], nearest: Sequence[str], settled: bool) -> tuple[str, str]:
+    """A proposer that says `new` names the nearest card and why it is another matter; a reviewer need not. Where no
+    card came near at all there is nothing to compare with."""
     known = [card_id for card_id in nearest if is_card_id(card_id)]
     if relation.target:
         return FAIL, f"it is new and names {relation.target} as its target: that is two relations"
-    if not cards or not known:
+    if settled or not cards or not known:
         return PASS, ""
     if not relation.nearest:
         return FAIL, f"it is new without naming the nearest card (near: {', '.join(known)})"

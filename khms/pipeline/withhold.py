@@ -7,7 +7,7 @@ from khms.config import Config
 from khms.errors import Refused, Usage
 from khms.model.candidate import Candidate
 from khms.model.ulid import new_ulid
-from khms.pipeline import authority
+from khms.pipeline import authority, form
 from khms.pipeline.approve import pending
 from khms.pipeline.record import now, review_receipt
 from khms.store import cards, files, inbox
@@ -63,7 +63,7 @@ def withhold(
             if path != candidate.path:
                 changes[candidate.path] = None
                 changes[path] = files.read(base.path(candidate.path))
-        receipts = [review_receipt(c.mark, verdict, run, unit.path, c.label, why, at) for c in chosen]
+        receipts = [review_receipt(form.mark_of(c), verdict, run, unit.path, c.label, why, at) for c in chosen]
         changes[receipts_path(run)] = receipts_bytes(receipts)
         names = ", ".join(candidate.label for candidate in chosen)
         verb = {"rejected": "Reject", "deferred": "Defer"}[verdict]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from khms.check.context import proofs
 from khms.errors import No, Refused
 from khms.model.approval import Approval
 from khms.model.belief import Belief, beliefs
@@ -16,6 +17,7 @@ from khms.model.card import Card, is_card_id, links_of
 from khms.model.document import Link
 from khms.model.receipt import decided
 from khms.model.ulid import is_ulid
+from khms.recall import proof
 from khms.store import cards, files, inbox, journal, markdown
 from khms.store.cards import Shelf
 from khms.store.layout import JOURNAL, Base
@@ -39,7 +41,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """`links` are the document's own edges, `named_by` those of others to it; `correctors` what must be read first."""
+    """`links` are the document's own edges, `named_by` those of others to it; `correctors` what must be read first.
+    `proof` is how a card stands to the approval records: approved, changed or none; empty where it cannot be told and
+    for what is no card. `warning` is what must be seen before a word of the document."""
 
     kind: str
     id: str
@@ -54,6 +58,8 @@ class Found:
     belief: Belief | None = None
     history: tuple[Event, ...] = ()
     notes: tuple[str, ...] = ()
+    proof: str = ""
+    warning: str = ""
 
     def as_json(self) -> dict[str, Any]:
         held = self.belief
@@ -73,6 +79,8 @@ class Found:
             and {"value": held.value, "supporters": list(held.supporters), "opposers": list(held.opposers)},
             "history": [event.as_json() for event in self.history],
             "notes": list(self.notes),
+            "proof": self.proof or None,
+            "warning": self.warning or None,
         }
 
 
@@ -113,7 +121,7 @@ def _card(base: Base, identity: str) -> Found | None:
     records = _records(base, notes)
     path = cards.find(base, identity)
     if path is None:
-        renamed = next((c.id for record in records for c in record.cards if identity in c.was), None)
+        renamed = next((c.id for record in records or () for c in record.cards if identity in c.was), None)
         path = cards.find(base, renamed) if renamed else None
         if path is None or renamed is None:
             return None
@@ -122,6 +130,7 @@ def _card(base: Base, identity: str) -> Found | None:
     card = cards.load(base, base.relative(path))
     shelf = cards.shelf(base)
     own, naming, correcting = edges(shelf, card)
+    stands, warning = _proof(base, card.path, card.id, records)
     return Found(
         kind="card",
         id=card.id,
@@ -134,18 +143,37 @@ def _card(base: Base, identity: str) -> Found | None:
         named_by=naming,
         correctors=correcting,
         belief=beliefs(shelf.cards).get(card.id),
-        history=tuple(_history(records, card.id)),
+        history=tuple(_history(records or [], card.id)),
         notes=tuple(notes),
+        proof=stands,
+        warning=warning,
     )
 
 
-def _records(base: Base, notes: list[str]) -> list[Approval]:
-    """The approval records; one that cannot be read becomes a note, since the card itself can still be shown."""
+def _records(base: Base, notes: list[str]) -> list[Approval] | None:
+    """The approval records; None where one cannot be read, with a note, since the card itself can still be shown."""
     try:
         return cards.approvals(base)
     except Refused as error:
         notes.append(f"the history is not known: {error.message} ({error.where})")
-        return []
+        return None
+
+
+def _proof(base: Base, path: str, card_id: str, records: list[Approval] | None) -> tuple[str, str]:
+    """How a card stands to the records, and the warning where that is not as it should be. A base without any record
+    is older than they are: nothing is missing there."""
+    if records is None:
+        return (
+            "",
+            "whether this card is as it was approved cannot be told: an approval record cannot be read (khms lint)",
+        )
+    held = proofs((cards.approval_path(record.id), record) for record in records).get(card_id, [])
+    stands = proof.standing(base, path, held)
+    if stands == proof.CHANGED:
+        return stands, f"NOT as approved: its bytes differ from {held[-1].path} (khms lint)"
+    if stands == proof.NONE and records:
+        return stands, "no approval record names this card"
+    return stands, ""
 
 
 def _history(records: list[Approval], card_id: str) -> Iterator[Event]:

@@ -6,16 +6,24 @@ A filter counts only as a whole word of a known name with a value; a phrase only
 words. `after` takes its own day in, `before` leaves it out.
 """
 
+from __future__ import annotations
+
+from khms.errors import Usage
 from khms.index.fields import day
+from khms.index.text import fold
 from khms.model.document import FILTERS, Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 LIMIT = 4096  # characters that are read, unless the caller says otherwise
 _PHRASE = r'(?<!\S)"([^"\n]*\w[^"\n]*)"(?=[\s.,;:!?)]|\Z)'
 _FILTER = rf'(?<!\S)({"|".join(FILTERS)}):([^\s"]+)(?!\S)'
 
 
-def parse(text: str, *, limit: int = LIMIT) -> Query:
-    """The question in `text`; never raises."""
+def parse(text: str, *, limit: int = LIMIT, strict: bool = False) -> Query:
+    """The question in `text`. Never raises, unless it is to be `strict`: then Usage for a date that is none."""
     import re  # a hook asks in plain text and never needs it
 
     from khms.model.card import canonical_type
@@ -30,12 +38,34 @@ def parse(text: str, *, limit: int = LIMIT) -> Query:
     def chosen(found: re.Match[str]) -> str:
         name, value = found[1], found[2]
         if name in ("after", "before") and day(value) is None:
+            if strict:
+                raise _misfit(name, value, "a date is written 2026-03-04, 2026-03 or 2026")
             return found[0]
         filters.append((name, canonical_type(value) if name == "type" else value))
         return " "
 
     rest = re.sub(_FILTER, chosen, re.sub(_PHRASE, phrase, text[:limit]))
     return Query(rest.strip(), tuple(phrases), tuple(filters))
+
+
+def demand(query: Query, holds: Callable[[str, str], bool], types: Iterable[str]) -> None:
+    """Raises Usage for a filter by kind, type or status whose value no document can have: it is none that khms gives,
+    and no document that the index holds has it all the same (`holds`). `types` are the base's card types."""
+    from khms.index.sources import FOLDERS
+    from khms.model.card import STATUSES
+
+    known = {
+        "kind": (*dict.fromkeys(FOLDERS.values()), "note"),
+        "type": tuple(types),
+        "status": (*STATUSES, "waiting", "pending", "deferred", "dropped"),
+    }
+    for name, value in query.filters:
+        if name in known and fold(value) not in known[name] and not holds(name, fold(value)):
+            raise _misfit(name, value, "one of: " + ", ".join(known[name]))
+
+
+def _misfit(name: str, value: str, valid: str) -> Usage:
+    return Usage(f"no document can be {name}:{value}", hint=f"{valid}; as a word to look for: '\"{name}:{value}\"'")
 
 
 def plain(text: str, *, limit: int = LIMIT) -> Query:

@@ -7,10 +7,10 @@ from functools import partial
 
 from khms.errors import Busy, Unavailable
 from khms.index import current, freshness
-from khms.index.lexical import Reader
+from khms.index.lexical import Damaged, Reader
 from khms.model.document import FOG, UNREVIEWED, Hit, Query
 from khms.recall import links, rank, snippet
-from khms.recall.query import parse, plain
+from khms.recall.query import demand, parse, plain
 from khms.recall.rank import Ranked
 from khms.store.layout import Base
 from khms.values import dataclass
@@ -27,7 +27,9 @@ LEXICAL_ONLY = "by words alone: this version builds no vectors"
 @dataclass(frozen=True, slots=True)
 class Answer:
     """`note` says why the channel is not hybrid. `behind` is empty, or says why the index may be behind the base.
-    `rebuilt` is empty, or says why the index that was there could not be used and was built anew on the way.
+    `rebuilt` is empty, or says why the index that was there could not be used and was built anew on the way. `failed`
+    is empty, or says why the index could not be brought up to date. `skipped` counts the files that it could not take
+    in: what they say is missing from every answer.
     `elsewhere` counts, where there are no hits, what the shelves that were not asked hold: unreviewed, fog."""
 
     query: str
@@ -38,6 +40,8 @@ class Answer:
     behind: str
     checked_at: float
     rebuilt: str = ""
+    failed: str = ""
+    skipped: int = 0
     elsewhere: tuple[tuple[str, int], ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
@@ -52,6 +56,8 @@ class Answer:
             "elapsed_ms": self.elapsed_ms,
             "behind": self.behind or None,
             "rebuilt": self.rebuilt or None,
+            "failed": self.failed or None,
+            "skipped": self.skipped,
             "elsewhere": dict(self.elsewhere),
             "hits": [hit.as_json() for hit in self.hits],
         }
@@ -68,52 +74,95 @@ def recall(
     as_text: bool = False,
     snippets: bool = True,
     refresh: bool = False,
+    strict: bool = False,
 ) -> Answer:
     """The `limit` best hits for `text`, best first; none is an answer too.
 
     `include_fog` takes in the archive, `unreviewed` journals and inbox. `as_text` gives quotes and filters no meaning,
-    for a text that was not written for a search. `snippets` False reads no file and lists correctors alone. `refresh`
-    brings the index up to date first; where that cannot be done, the index as it is answers and `behind` says why.
-    Raises Unavailable where there is no index that can be trusted.
+    for a text that was not written for a search; `strict` raises Usage for a filter that nothing can pass, as a person
+    who typed it wants to know. `snippets` False reads no file and lists correctors alone. `refresh` brings the index up
+    to date first; where that cannot be done, the index as it is answers and `failed` says why. Raises Unavailable where
+    there is no index that can be trusted.
     """
     began = time.perf_counter()
     if config is None:
         from khms.config import load
 
         config = load(base.root)
-    failed, rebuilt = _refreshed(base, config) if refresh else ("", "")
-    reader, known = current.opened(base)
-    fresh = freshness.compare(base, known)
-    query = (plain if as_text else parse)(text, limit=config["recall.query_chars"])
+    limits = config["recall.query_chars"]
+    query = plain(text, limit=limits) if as_text else parse(text, limit=limits, strict=strict)
     depth = config["recall.depth"]
-    ranked, weights = _ranked(base, reader, query, depth, include_fog, unreviewed)
     most = config["recall.limit"] if limit is None else limit
-    hits = [_hit(base, reader, hit, weights, snippets) for hit in ranked[:most]]
-    return Answer(
-        query=text,
-        hits=tuple(hits),
-        channel="lexical",
-        note=LEXICAL_ONLY,
-        elapsed_ms=round((time.perf_counter() - began) * 1000, 2),
-        behind=failed if refresh else fresh.why,
-        checked_at=fresh.checked_at,
-        rebuilt=rebuilt,
-        elsewhere=() if hits else _elsewhere(base, reader, query, depth, include_fog, unreviewed),
-    )
+    looked = _refreshed(base, config) if refresh else _Look()
+
+    def answer() -> Answer:
+        reader, known = current.opened(base)
+        if strict:
+            from khms.model.card import card_types
+
+            demand(query, lambda name, value: reader.frequency(name, value) > 0, card_types(config["cards.types"]))
+        fresh = freshness.compare(base, known)
+        ranked, weights = _ranked(base, reader, query, depth, include_fog, unreviewed)
+        hits = [_hit(base, reader, hit, weights, snippets) for hit in ranked[:most]]
+        return Answer(
+            query=text,
+            hits=_flagged(base, hits) if refresh and snippets else tuple(hits),
+            channel="lexical",
+            note=LEXICAL_ONLY,
+            elapsed_ms=round((time.perf_counter() - began) * 1000, 2),
+            behind="" if refresh and not looked.failed else fresh.why,
+            checked_at=fresh.checked_at,
+            rebuilt=looked.rebuilt,
+            failed=looked.failed,
+            skipped=len(known.skipped) if looked.skipped is None else looked.skipped,
+            elsewhere=() if hits else _elsewhere(base, reader, query, depth, include_fog, unreviewed),
+        )
+
+    try:
+        return answer()
+    except Damaged as error:
+        if not refresh:
+            raise current.unusable(base, str(error)) from error
+        looked = _refreshed(base, config, str(error))
+    try:
+        return answer()
+    except Damaged as error:
+        raise current.unusable(base, str(error)) from error
 
 
-def _refreshed(base: Base, config: Mapping[str, Any]) -> tuple[str, str]:
-    """Why the index could not be brought up to date, and why it was built anew; raises only where there is no index."""
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What came of bringing the index up to date: why it failed, why the index was built anew, the files left out."""
+
+    failed: str = ""
+    rebuilt: str = ""
+    skipped: int | None = None
+
+
+def _refreshed(base: Base, config: Mapping[str, Any], damage: str = "") -> _Look:
+    """Brings the index up to date, or builds it anew for the `damage` that was found in it; raises only where there is
+    no index that could answer."""
     from khms.index.sync import refresh
 
     try:
-        return "", refresh(base, config=config).rebuilt or ""
+        report = refresh(base, config=config, rebuild=bool(damage))
+        return _Look("", damage or report.rebuilt or "", len(report.skipped))
     except (Busy, Unavailable) as error:
         try:
             current.opened(base)
         except Unavailable:
             raise error from None
-        return error.message, ""
+        return _Look(error.message)
+
+
+def _flagged(base: Base, hits: list[Hit]) -> tuple[Hit, ...]:
+    """The hits, those marked whose bytes are not the approved ones."""
+    from dataclasses import replace
+
+    from khms.recall.proof import changed
+
+    found = changed(base, {hit.id: hit.path for hit in hits if hit.kind == "card"})
+    return tuple(replace(hit, flags=(*hit.flags, "CHANGED")) if hit.id in found else hit for hit in hits)
 
 
 def _ranked(
@@ -131,9 +180,9 @@ def _waiting(base: Base, hits: list[Ranked]) -> list[Ranked]:
     """Without the candidates that were approved: their cards answer for them."""
     if not any(hit.document.kind == "inbox" for hit in hits):
         return hits
-    from khms.store.cards import approvals
+    from khms.recall.proof import readable
 
-    done = {f"{_unit(record.unit)}/{card.label}" for record in approvals(base) for card in record.cards}
+    done = {f"{_unit(record.unit)}/{card.label}" for record in readable(base) for card in record.cards}
     return [hit for hit in hits if hit.document.kind != "inbox" or hit.document.id not in done]
 
 

@@ -70,8 +70,8 @@ class Repo:
     def _git(self) -> "Git":
         try:
             from git.cmd import Git
-        except ImportError as error:  # GitPython raises ImportError where no git program is found
-            raise Unavailable("git was not found", hint="install git 2.36 or newer and put it on PATH") from error
+        except ImportError as error:  # GitPython's answer, the first time, where no git program is found
+            raise _no_git() from error
         _clean()
         return Git(self.root)
 
@@ -112,11 +112,14 @@ class Repo:
     ) -> tuple[int, bytes, bytes]:
         import tempfile
 
+        git = self._git
+        from git.exc import GitCommandNotFound
+
         with tempfile.TemporaryFile() as file:
             file.write(stdin or b"")
             file.seek(0)
             try:
-                status, out, err = self._git.execute(
+                status, out, err = git.execute(
                     list(command),
                     istream=file,
                     with_extended_output=True,
@@ -128,6 +131,8 @@ class Repo:
                     kill_after_timeout=seconds if os.name != "nt" else None,
                     **({"pass_fds": tuple(pass_fds)} if pass_fds else {}),
                 )
+            except GitCommandNotFound as error:
+                raise _no_git() from error
             except (FileNotFoundError, NotADirectoryError) as error:
                 raise Unavailable("the base's folder is gone", where=str(self.root)) from error
         if not WRITING.isdisjoint(command):
@@ -274,6 +279,10 @@ class Repo:
                 where="\n".join(said.splitlines()[-12:]),
                 hint="mend what the hook names, then run the command again",
             )
+
+
+def _no_git() -> Unavailable:
+    return Unavailable("git was not found", hint="install git 2.36 or newer and put it on PATH")
 
 
 def _bytes(value: object) -> bytes:

@@ -108,7 +108,9 @@ def _held(folder: Path, tree: Repo | None, named: bool) -> Path | None:
         return above.root
     if above.root in folder.parents:
         raise Refused(
-            "this folder is inside a base", where=str(above.root), hint="a base in a base would hide its files from it"
+            "this folder is inside a base",
+            where=str(above.root),
+            hint="a base in a base would hide its files from it; commands here use that one (khms status)",
         )
     return None
 

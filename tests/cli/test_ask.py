@@ -87,3 +87,82 @@ def test_index_tells_what_it_did_and_what_it_left_out(asked: Base, run_khms: Run
 def test_nothing_that_a_terminal_obeys(base: Base, run_khms: Run, add_card: Write) -> None:
     add_card(base, title="marmalade \x1b]0;owned\x07", body="marmalade \x1b[2J\n")
     assert "\x1b" not in run_khms("recall", "marmalade").stdout
+
+
+def test_files_that_were_left_out_are_never_passed_over(
+    asked: Base, run_khms: Run, write: Write, tmp_path: Path
+) -> None:
+    write(asked, "memory/know/K-00009.md", "---\nid: [\n---\nzyzzyva\n")
+    done = run_khms("recall", "zyzzyva")
+    assert done.returncode == 1 and "1 file is not in the index" in done.stderr and "khms index" in done.stderr
+    assert json.loads(run_khms("recall", "checksum", "--json").stdout)["skipped"] == 1
+    (asked.know / "K-00009.md").unlink()
+    write(asked, "khms.toml", "[lint]\nmax_bytes = 1\n")
+    assert "files are not in the index" in run_khms("recall", "checksum").stderr
+    write(asked, "khms.toml", "")
+    asked.know.rename(tmp_path / "elsewhere")
+    asked.know.symlink_to(tmp_path / "elsewhere")
+    assert "1 file is not in the index" in run_khms("recall", "checksum").stderr
+    done = run_khms("status", "--check")
+    assert done.returncode == 1 and "left out of the index" in done.stdout and "khms index" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("checksum", "after:yesterday"), "2026-03-04"),
+        (("checksum", "before:2026-13-01"), "2026-03-04"),
+        (("checksum", "kind:bogus"), "card, lesson, journal, inbox, note"),
+        (("checksum", "--kind", "bogus"), "card, lesson, journal, inbox, note"),
+        (("checksum", "status:x"), "active, challenged"),
+        (("checksum", "type:fct"), "problem-solution"),
+    ],
+)
+def test_a_filter_that_nothing_can_pass(asked: Base, run_khms: Run, args: tuple[str, ...], said: str) -> None:
+    done = run_khms("recall", *args)
+    assert done.returncode == 2 and said in done.stderr, done
+    assert run_khms("recall", "checksum", "kind:Card", "status:active", "type:fact").returncode == 0
+
+
+def test_an_index_that_was_damaged_says_so_once(asked: Base, run_khms: Run) -> None:
+    run_khms("index")
+    for path in asked.index.rglob("*.store"):
+        path.write_bytes(b"\xff" * path.stat().st_size)
+    done = run_khms("recall", "checksum", "errors")
+    assert done.returncode == 0 and "K-00002" in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("the index was built anew: ") and ".store" in line
+    assert run_khms("recall", "checksum", "errors").stderr == ""
+
+
+def test_a_card_that_is_not_what_was_approved(base: Base, run_khms: Run, write: Write) -> None:
+    made = run_khms(
+        *("card", "new", "fact", "--title", "Frames need a ground", "--body", "-", "--evidence", "measured"),
+        *("--source", 'journal/2026-03-04.md line 3: "frames failed because a ground was loose"', "--json"),
+        input="A loose ground breaks frames.\n",
+    )
+    assert run_khms(*json.loads(made.stdout)["approve"][1:]).returncode == 0
+    (hit,) = json.loads(run_khms("recall", "frames ground", "--json").stdout)["hits"]
+    assert hit["flags"] == []
+    found = json.loads(run_khms("show", "K-00001", "--json").stdout)
+    assert (found["proof"], found["warning"]) == ("approved", None)
+    card = base.know / "K-00001.md"
+    card.write_text(card.read_text(encoding="utf-8").replace("breaks", "mends"), encoding="utf-8")
+    (hit,) = json.loads(run_khms("recall", "frames ground", "--json").stdout)["hits"]
+    assert hit["flags"] == ["CHANGED"] and "[CHANGED]" in run_khms("recall", "frames ground").stdout
+    first = run_khms("show", "K-00001").stdout.splitlines()[0]
+    assert first.startswith("NOT as approved: its bytes differ from memory/approvals/") and "khms lint" in first
+    assert json.loads(run_khms("show", "K-00001", "--json").stdout)["proof"] == "changed"
+    write(base, "memory/know/K-00007.md", "---\nid: K-00007\ntype: fact\ntitle: frames by hand\n---\nwords\n")
+    assert run_khms("show", "K-00007").stdout.startswith("no approval record names this card\n")
+    assert json.loads(run_khms("show", "K-00007", "--json").stdout)["proof"] == "none"
+    for record in base.approvals.iterdir():
+        record.write_text("{", encoding="utf-8")
+    assert "cannot be told" in run_khms("show", "K-00001").stdout.splitlines()[0]
+    assert run_khms("recall", "nothing like it zyzzyva").returncode == 1
+
+
+def test_a_base_older_than_the_records_misses_none(base: Base, run_khms: Run, add_card: Write) -> None:
+    add_card(base)
+    found = json.loads(run_khms("show", "K-00001", "--json").stdout)
+    assert (found["proof"], found["warning"]) == ("none", None)

@@ -101,3 +101,27 @@ def test_a_default_base_is_used_where_there_is_no_other(base: Base, tmp_path: Pa
     run_khms("config", "set", "base.default", str(base.root), "--user", cwd=elsewhere)
     assert str(base.root) in run_khms("status", cwd=elsewhere).stdout
     assert run_khms("status", cwd=elsewhere, env={"KHMS_ROOT": str(elsewhere)}).returncode == 4
+
+
+def test_a_value_may_look_like_an_option(base: Base, run_khms: Run) -> None:
+    done = run_khms("config", "set", "recall.limit", "-1")
+    assert done.returncode == 3 and "recall.limit" in done.stderr and "No such option" not in done.stderr
+    assert run_khms("config", "set", "recall.limit", "4", "--usr").returncode == 2
+    assert run_khms("config", "set", "recall.limit", "4", "--user").returncode == 0
+
+
+def test_an_unknown_setting_is_a_wrong_call(base: Base, run_khms: Run) -> None:
+    for words in (("get", "nope"), ("set", "nope", "1")):
+        done = run_khms("config", *words)
+        assert (done.returncode, done.stdout) == (2, "") and "khms config list" in done.stderr
+
+
+def test_init_where_a_base_is_says_what_is_next(base: Base, run_khms: Run) -> None:
+    assert "next: khms status" in run_khms("init").stdout
+    done = run_khms("init", "sub")
+    assert done.returncode == 3 and "khms status" in done.stderr
+
+
+def test_help_names_the_exit_codes(run_khms: Run) -> None:
+    shown = run_khms("--help").stdout
+    assert all(f"\n  {code} " in shown for code in (0, 1, 2, 3, 4, 70, 75, 130)) and "Ctrl-C" in shown

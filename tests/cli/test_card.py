@@ -114,7 +114,7 @@ def test_the_editor_form(base: Base, run_khms: Run, tmp_path: Path) -> None:
     (candidate,) = inbox.find(base, json.loads(done.stdout)["unit"]).candidates
     assert candidate.title == "From the editor" and "FIX: tighten it" in candidate.body
     done = run_khms("card", "new", "problem-solution", "--open", env={"EDITOR": "true", "VISUAL": ""})
-    assert done.returncode in (2, 4) and done.stderr
+    assert done.returncode == 3 and "nothing was saved" in done.stderr
 
 
 def test_lists_and_links(base: Base, run_khms: Run, add_card: Callable[..., Path], write: Callable[..., Path]) -> None:
@@ -183,3 +183,38 @@ def test_show_knows_every_kind(base: Base, run_khms: Run, write: Callable[..., P
 def test_show_a_mark(base: Base, run_khms: Run) -> None:
     (mark,) = (mark for day in journal.days(base) for mark in day.marks)
     assert "a ground was loose" in run_khms("show", mark.id).stdout
+
+
+def test_no_card_and_none_like_that(base: Base, run_khms: Run, add_card: Callable[..., Path]) -> None:
+    done = run_khms("card", "list")
+    assert done.returncode == 0 and "no cards yet" in done.stdout and "next: khms mark" in done.stdout
+    assert json.loads(run_khms("card", "list", "--json").stdout)["cards"] == []
+    add_card(base)
+    assert "no card is like that" in run_khms("card", "list", "--type", "pattern").stdout
+
+
+def test_links_of_no_card_as_json(base: Base, run_khms: Run) -> None:
+    done = run_khms("card", "links", "K-00099", "--json")
+    assert done.returncode == 1 and "khms card list" in done.stderr
+    assert json.loads(done.stdout) == {"schema": "khms.links/1", "id": "K-00099", "found": False}
+
+
+@pytest.mark.parametrize(
+    ("editor", "code", "said"),
+    [
+        ("false", 4, "EDITOR"),
+        ("no-such-editor", 4, "EDITOR"),
+        ("true", 3, "nothing was saved"),
+        ("touch -d 2040-01-01", 3, "nothing was written"),
+    ],
+)
+def test_an_editor_that_gives_nothing_back(base: Base, run_khms: Run, editor: str, code: int, said: str) -> None:
+    env = {"EDITOR": editor, "VISUAL": ""}
+    done = run_khms("card", "new", "problem-solution", "--title", "t", "--open", env=env)
+    assert (done.returncode, done.stdout) == (code, "") and said in done.stderr and "--body FILE" in done.stderr
+    assert list(base.inbox.iterdir()) == []
+
+
+def test_a_text_given_as_a_file_says_how_it_goes(base: Base, run_khms: Run) -> None:
+    done = run_khms("card", "new", "fact", "--title", "t", "--body", "the text itself")
+    assert done.returncode == 2 and "| khms card new" in done.stderr

@@ -139,3 +139,41 @@ def test_doctor_names_a_lock_that_git_left(base: Base, run_khms: Run) -> None:
     (base.root / ".git/index.lock").write_bytes(b"")
     code, checks = doctor(run_khms)
     assert code == 1 and "index.lock" in of(checks, "interrupted")[0]["mend"]
+
+
+def test_without_git_it_is_said_once(base: Base, run_khms: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "no-programs"
+    empty.mkdir()
+    env = {"PATH": str(empty)}
+    done = run_khms("doctor", "--json", env=env)
+    bad = [check for check in json.loads(done.stdout)["checks"] if check["state"] == "bad"]
+    assert done.returncode == 1 and [check["message"] for check in bad] == ["git was not found"]
+    assert "install git" in bad[0]["mend"] and "bug" not in done.stderr
+    for words in (["bench", "--cards", "10"], ["demo"], ["nightly"], ["lint"]):
+        done = run_khms(*words, env=env)
+        assert done.returncode == 4 and "git was not found" in done.stderr and done.stdout == ""
+
+
+def test_one_broken_unit_hides_no_other(base: Base, run_khms: Run, write: Write) -> None:
+    candidate = "---\nid: C1\ntype: fact\ntitle: words\n---\nwords\n"
+    write(base, "memory/inbox/2026-01-01-nightly/C1.md", candidate)
+    write(base, "memory/inbox/2026-01-01-nightly/unit.json", '{"schema": ')
+    write(base, "memory/inbox/2026-01-02-nightly/C1.md", candidate)
+    done = run_khms("status", "--check")
+    assert done.returncode == 1 and "2026-01-01-nightly (1), 2026-01-02-nightly (1)" in done.stdout
+    assert "unit.json" in done.stdout
+    write(base, "memory/approvals/01ARZ3NDEKTSV4RRFFQ69G5FAV.json", "{")
+    done = run_khms("status", "--check")
+    assert done.returncode == 1 and "cannot be told" in done.stdout and "01ARZ3NDEKTSV4RRFFQ69G5FAV" in done.stdout
+    assert "unit.json" in done.stdout
+
+
+def test_what_is_no_card_counts_as_none(base: Base, run_khms: Run, write: Write, add_card: Write) -> None:
+    add_card(base, "K-00001")
+    write(base, "memory/know/K-00002.md", "")
+    write(base, "memory/know/K-00003.md", "words before\n---\nid: K-00003\ntype: fact\n---\nwords\n")
+    found = status(run_khms)
+    assert found["cards"] == {"active": 1}
+    named = {problem["where"] for problem in found["problems"]}  # type: ignore[attr-defined]
+    assert {"memory/know/K-00002.md", "memory/know/K-00003.md"} <= named
+    assert run_khms("status", "--check").returncode == 1

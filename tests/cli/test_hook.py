@@ -141,3 +141,18 @@ def test_help_of_run_shows_how(run_khms: Run) -> None:
     for words in (["hook", "run", "--help"], ["hook", "run", "-h"]):
         done = run_khms(*words)
         assert done.returncode == 0 and "khms hook run --host claude-code < event.json" in done.stdout
+
+
+def test_test_says_that_the_base_here_was_passed_over(
+    run_khms: Run, base: Base, own_environment: Path, add_card: Callable[..., Path]
+) -> None:
+    """Another base answers, and has no index: both are said, with commands that act on the right one."""
+    assert run_khms("init", "--global").returncode == 0
+    other = own_environment / "data" / "base"
+    done = run_khms("hook", "test", "why does it fail?")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert f"{base.root} is not used: it is not trusted yet: khms trust {base.root}" in done.stderr
+    assert f"khms --root {other} index" in done.stderr and "it: khms index" not in done.stderr
+    assert run_khms("--root", str(other), "index").returncode == 0
+    done = run_khms("hook", "test", "why does it fail?")
+    assert done.returncode == 1 and f"khms trust {base.root}" in done.stderr

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from khms.cli.propose import _lines
 from khms.store.layout import Base
 from khms.store.lock import hold
 
@@ -87,3 +88,23 @@ def test_a_base_in_a_folder_of_a_repository(base: Base, run_khms: Run, git: Call
     assert ".memory/journal/2026-03-04.md" in files
     assert all(name.startswith(".memory/") for name in files)
     assert git(top, "status", "--porcelain") == "?? .memory/khms.toml\n?? code.py"
+
+
+def test_a_secret_in_the_journal_is_named_with_its_line(base: Base, run_khms: Run) -> None:
+    key = "ghp_" + "aB3dE5" * 6
+    (base.journal / "2026-03-05.md").write_text(f"# day\n\nMARK[note] the token is {key}\n", encoding="utf-8")
+    done = run_khms("nightly", "--dry-run", "--json")
+    (secret,) = json.loads(done.stdout)["secrets"]
+    assert (secret["path"], secret["line"]) == ("journal/2026-03-05.md", 3)
+    done = run_khms("nightly")
+    assert f"journal/2026-03-05.md:3  {secret['mark']}" in done.stderr and "rotate it" in done.stderr
+    assert key not in done.stdout + done.stderr
+
+
+def test_without_a_terminal_a_line_tells_the_progress_now_and_then() -> None:
+    said: list[str] = []
+    times = iter([0.0, 1.0, 9.9, 10.0, 10.0, 15.0, 21.0, 21.0])
+    told = _lines(said.append, lambda: next(times))
+    for done in (1, 2, 3, 4, 5):
+        told(done, 9)
+    assert said == ["khms: 3 of 9 MARKs", "khms: 5 of 9 MARKs"]

@@ -1,6 +1,7 @@
 """A damaged or foreign index is seen and built anew; one that may not be written still answers."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 from khms.errors import KhmsError, Unavailable
 from khms.index import current, manifest, sync
 from khms.model.document import Query
+from khms.recall.search import Answer, recall
 from khms.store.layout import Base
 
 Add = Callable[..., Path]
@@ -180,3 +182,25 @@ def test_an_unreadable_file_is_skipped_and_counted(
     (skipped,) = second.skipped
     assert skipped == first.skipped[0]
     assert skipped.path == "memory/know/K-00001.md" and "Permission denied" in skipped.message
+
+
+def test_a_base_that_may_not_be_written_is_not_called_behind(
+    base: Base, add_card: Add, as_nobody: Callable[..., Answer]
+) -> None:
+    add_card(base, body="lampdrift\n")
+    sync.refresh(base)
+
+    def act(copy: Base) -> Answer:
+        for path in (copy.root, *copy.root.rglob("*")):
+            if ".git" not in path.parts and ".khms" not in path.parts:
+                os.utime(path, (1_700_000_000, 1_700_000_000))
+        sync.refresh(copy)
+        subprocess.run(["chmod", "-R", "a-w", str(copy.root)], check=True)
+        try:
+            return recall(copy, "lampdrift", refresh=True)
+        finally:
+            subprocess.run(["chmod", "-R", "u+w", str(copy.root)], check=True)
+
+    answer = as_nobody(base, lambda copy: None, act)
+    assert [hit.id for hit in answer] == ["K-00001"]
+    assert "cannot write" in answer.failed and answer.behind == ""

@@ -325,3 +325,151 @@ def test_hostile_paths_lead_nowhere(base: Base, add_candidate: Make, commit: Git
     assert "out of the base" in refusal(base).where
     for name in ("../../etc", "..", "/etc", "."):
         assert "no inbox unit" in refusal(base, "C1", unit=name).message
+
+
+@pytest.mark.parametrize(
+    ("label", "keys", "words"),
+    [
+        ("C1", {"id": "../../../x"}, "its id is '../../../x'"),
+        ("C1", {"id": "K-00001"}, "its id is 'K-00001'"),
+        ("C1", {"id": "C2"}, "its id is 'C2'"),
+        ("C1", {"id": "absent"}, "it has no id"),
+        ("notes", {}, "'notes' is no label"),
+        ("C1", {"flags": "5"}, "`flags`"),
+        ("C1", {"mark": "../../x"}, "`mark`"),
+        ("C1", {"confidence": "often"}, "`confidence`"),
+        ("C1", {"quotes": ["words without a source"]}, "`quotes[0]`"),
+        ("C1", {"status": "superseded"}, "a new card cannot be superseded"),
+        ("C1", {"status": "refuted"}, "a new card cannot be refuted"),
+        ("C1", {"status": "challenged"}, "a new card cannot be challenged"),
+        ("C1", {"body": "\n \n"}, "its body says nothing"),
+        ("C1", {"body": "\n**QUOTES:**\n"}, "its body says nothing"),
+    ],
+)
+def test_a_candidate_that_is_not_in_form_is_refused_at_its_own_line(
+    base: Base, add_candidate: Make, commit: Git, label: str, keys: dict[str, object], words: str
+) -> None:
+    path = add_candidate(base, label, **keys)
+    commit(base)
+    said = refusal(base, label)
+    assert isinstance(said, Refused) and words in said.where
+    place = said.where[said.where.index(f"{UNIT}/{label}.md:") :].split(":")
+    key = next(iter(keys), "id")
+    lines = path.read_text(encoding="utf-8").split("\n")
+    if key != "body" and keys.get(key) != "absent":
+        assert lines[int(place[1]) - 1].startswith(f"{key}:")
+
+
+def test_an_old_candidate_without_a_mark_and_one_that_disputes_come_in(
+    base: Base, add_card: Make, add_candidate: Make, commit: Git
+) -> None:
+    add_card(base, "K-00001")
+    add_candidate(base, "C1", mark=None)
+    links = {"derived_from": [], "supports": [], "contradicts": ["K-00001"], "supersedes": None, "refuted_by": []}
+    add_candidate(base, "C2", status="challenged", links=links)
+    commit(base)
+    assert len(let_in(base).cards) == 2
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        ({"waived": frozenset({("foo", "C1")})}, "no check foo"),
+        ({"accepted": frozenset({"bogus"})}, "no check bogus"),
+        ({"waived": frozenset({("quotes", "C9")})}, "C9 is not among"),
+        ({"waived": frozenset({("quotes", "C2")})}, "C2 is not among"),
+        ({"relations": {"C7": "new"}}, "C7 is not among"),
+    ],
+)
+def test_what_the_approval_does_not_have_is_a_wrong_call(
+    base: Base, add_candidate: Make, commit: Git, wish: dict[str, object], words: str
+) -> None:
+    add_candidate(base, "C1")
+    add_candidate(base, "C2")
+    commit(base)
+    said = refusal(base, "C1", why="so", **wish)
+    assert isinstance(said, Usage) and words in said.message
+    assert "quotes, specifics" in said.hint or said.hint.endswith(": C1")
+
+
+def test_a_waiver_that_nothing_called_for_is_not_recorded(base: Base, add_candidate: Make, commit: Git) -> None:
+    quote = {"source": "journal", "text": "words that stand in no source at all", "grade": "ABSENT"}
+    add_candidate(base, "C1", quotes=[quote])
+    commit(base)
+    waived = frozenset({("quotes", "C1"), ("specifics", "C1"), ("screening", "C1")})
+    result = let_in(base, "C1", waived=waived, why="I saw it")
+    assert [w["check"] for w in record(base)["waivers"]] == ["quotes"]  # type: ignore[attr-defined]
+    assert result.unneeded == ("screening:C1", "specifics:C1")
+
+
+def test_a_detached_head_is_another_branch(base: Base, add_candidate: Make, commit: Git, git: Git) -> None:
+    add_candidate(base)
+    commit(base)
+    git(base, "checkout", "--quiet", "--detach")
+    said = refusal(base, "C1")
+    assert isinstance(said, Refused) and "git switch main" in said.hint and "--here" in said.hint
+    assert let_in(base, "C1", here=True).commit == git(base, "rev-parse", "HEAD")
+    assert git(base, "rev-parse", "main") != git(base, "rev-parse", "HEAD")
+
+
+def test_a_detached_head_in_a_repository_without_branches(
+    base: Base, add_candidate: Make, commit: Git, git: Git
+) -> None:
+    add_candidate(base)
+    commit(base)
+    git(base, "checkout", "--quiet", "--detach")
+    git(base, "branch", "--quiet", "-D", "main")
+    assert let_in(base, "C1").commit == git(base, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "mend"),
+    [
+        ("bogus", "'bogus' is no relation", "one of: new, supports"),
+        ("supersedes:K-00001,K-00002", "'K-00001,K-00002' is not the id of one card", "--relation C1="),
+        ("supports", "it supports nothing", "--relation C1="),
+        ("new:K-00001", "it is new and names K-00001", "--relation C1="),
+        ("supersedes:C1", "it supersedes itself", "--relation C1="),
+        ("supersedes:C2", "it supersedes C2, which is no card yet", "--relation C1="),
+        ("supersedes:C9", "it supersedes C9, and there is no such card", "--relation C1="),
+        ("contradicts:K-00099", "it contradicts K-00099, and there is no such card", "--relation C1="),
+        ("supersedes:../x", "'../x' is not the id of one card", "--relation C1="),
+    ],
+)
+def test_a_relation_that_cannot_be_is_one_fault_with_its_mend(
+    base: Base, add_card: Make, add_candidate: Make, commit: Git, said: str, words: str, mend: str
+) -> None:
+    add_card(base, "K-00001")
+    add_card(base, "K-00002")
+    add_candidate(base, "C1")
+    add_candidate(base, "C2")
+    commit(base)
+    faults = refusal(base, "C1", "C2", relations={"C1": said}, why="measured again")
+    assert faults.message.startswith("one fault") and f"{UNIT}/C1.md" in faults.where
+    assert words in faults.where and mend in faults.where and "--waive" not in faults.where
+
+
+@pytest.mark.parametrize("name", ["supports", "contradicts", "supersedes", "derived_from"])
+def test_links_to_itself_are_told_at_the_candidate(base: Base, add_candidate: Make, commit: Git, name: str) -> None:
+    path = add_candidate(base, links={name: ["C1"]})
+    commit(base)
+    said = refusal(base, "C1")
+    assert said.message.startswith("one fault") and f"links.{name} names itself" in said.where
+    line = path.read_text(encoding="utf-8").split("\n").index("links:") + 1
+    assert f"{UNIT}/C1.md:{line}" in said.where
+
+
+def test_replacing_what_comes_in_with_it_is_told_at_the_candidate(base: Base, add_candidate: Make, commit: Git) -> None:
+    add_candidate(base, "C1")
+    add_candidate(base, "C2", links={"supersedes": "C1"}, body="SUPERSEDES C1 BECAUSE: better\nFIX: the ground\n")
+    commit(base)
+    said = refusal(base)
+    assert "it supersedes C1, which comes in with it" in said.where and "memory/know" not in said.where
+
+
+def test_a_rejection_keeps_no_mark_that_is_none(base: Base, add_candidate: Make, commit: Git) -> None:
+    add_candidate(base, mark="../../x")
+    commit(base)
+    withhold(base, Repo(base.root), load(base.root), UNIT, ["C1"], "rejected", "it names no MARK")
+    (path,) = base.receipts.glob("*.jsonl")
+    assert json.loads(path.read_text(encoding="utf-8"))["mark"] == ""

@@ -659,7 +659,7 @@ def test_other_kinds_of_cards_come_from_the_configuration(base: Base, monkeypatc
         name = "measurer"
 
         def propose(self, packet: Packet) -> Verdict:
-            return Verdict("new", Proposal("Ground", "READ: 3\n", "measurement"), (Quote("journal", packet.words),))
+            return Verdict("new", Proposal("Ground", "READ: loose\n", "measurement"), (Quote("journal", packet.words),))
 
     monkeypatch.setitem(propose.PROPOSERS, "measurer", lambda config: Measurer())
     types = {"measurement": {"level": "observation", "labels": ["READ", "UNIT"]}}

@@ -5,6 +5,7 @@ import pytest
 from khms.model.candidate import Candidate
 from khms.model.outcome import FAIL, NOT_RUN, PASS, Outcome
 from khms.pipeline import specifics
+from khms.pipeline.rules import cut
 
 QUOTE = (
     "the pool (max=10) raised `PoolTimeout` after 30 s, see src/db/pool.py and --pool-size; v2.4.1 of db_client, "
@@ -12,8 +13,9 @@ QUOTE = (
 )
 
 
-def check(body: str, *texts: str) -> Outcome:
-    return specifics.check(Candidate("C1", {"quotes": [{"source": "journal", "text": text} for text in texts]}, body))
+def check(body: str, *texts: str, title: str = "") -> Outcome:
+    held = [{"source": "journal", "text": text} for text in texts]
+    return specifics.check(Candidate("C1", {"title": title, "date": "2026-03-04", "quotes": held}, body))
 
 
 @pytest.mark.parametrize(
@@ -77,10 +79,53 @@ def test_without_a_quote_it_was_not_run_and_with_nothing_to_check_it_passes() ->
 
 
 def test_what_belongs_to_the_card_and_not_to_its_claim_is_left_out() -> None:
-    body = (
-        "SUPERSEDES K-00008 BECAUSE: it was wrong\nRULE: poll as configured\n\n**QUOTES:**\n- src=journal :: took 9 s\n"
+    body = "SUPERSEDES K-00008 BECAUSE: it was wrong\nRULE: wait 9 s\n\n**QUOTES:**\n- src=journal :: it took 9 s\n"
+    assert check(body).state == PASS
+    assert check(body, "poll as it is configured there").state == FAIL
+    assert check("RULE: poll\n\n**QUOTES:**\nand it ran 9 s\n", "poll as it is configured there").state == FAIL
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "99 C", "141 C", "41 F", "41 K", "41", "41 rpm", "99", "5 C", "-41 C", "1.41 C", "41.5 C", "41 widgets and 7",
+        "python3.12", "2026-03-05", "at 10:46", "9 9", "9\u200b9 C", "４１ C", "½ of it", "K-00042 took 3 tries",
+        "error: connection refused by peer", "git: fatal: not a repository", "SYMPTOM: error: no such host. More.",
+        "error: " + "at a frame " * 40, "BadThingException", "OSError: [Errno 5] no such device", "3. it was so",
+    ],
+)  # fmt: skip
+def test_invented_figures_and_errors_fail_in_body_and_title(text: str) -> None:
+    quote = "at 10:45 it read 41 C with python3.11, and error: connection refused stood in the log"
+    if text not in ("41", "41 widgets and 7"):
+        assert check(text, quote).state == FAIL
+        assert check("plain words", quote, title=f"Why {text}").state == FAIL
+    assert check("41 widgets and 7", quote).state == FAIL
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "41 C", "41C", "at 10:45", "Python3.11", "error: connection refused", "SYMPTOM: error: connection refused",
+        "on 2026-03-04", "as K-00042, C3 and M-0123456789ab say", "1. this\n2. that", "- 1) this\n- 2) that", "−5 V",
+        "-5V", "2 retries, 1 retry", "1,000 rows", "温度は41度です", "30-second waits", "30 seconds", "2-5 ms",
+        "the last 60",
+    ],
+)  # fmt: skip
+def test_figures_that_a_quote_holds_pass(text: str) -> None:
+    quote = (
+        "at 10:45 it read 41 C with python3.11, error: connection refused; -5 V, 2 retries, 1 retry, 1,000 rows; "
+        "昨日の温度は41度でした; 30 seconds, 2-5 ms, 60 s"
     )
-    assert check(body, "poll as it is configured there").state == PASS
+    assert check(text, quote).state == PASS, check(text, quote).message
+    assert check("words", quote, title=text).state == PASS
+
+
+def test_a_title_cut_from_the_quote_passes() -> None:
+    long = "see https://example.org/" + "a/" * 60 + "9.log"
+    words = "it waited 30 s, and ValueError: bad frame 7 came " + "again " * 20 + "until `the pump ran` at 41 C"
+    for text in (long, words, "x" * 100 + "9", words[10:]):
+        for limit in (30, 40, 52, 80):
+            assert check(text, text, title=cut(text, max(limit, 61) if " " not in text else limit)).state == PASS
 
 
 @pytest.mark.parametrize("piece", ["a.", "a/", "a-", "a_", "1.", "::a", "aB", '"a', "`a", "VERIFIED: ", "Error: "])

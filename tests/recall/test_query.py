@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from khms.errors import Usage
 from khms.model.document import Query
+from khms.recall import query
 from khms.recall.query import parse, plain
 
 
@@ -69,3 +71,22 @@ def test_a_long_text_is_cut() -> None:
 def test_no_text_raises(text: str) -> None:
     parse(text)
     plain(text)
+
+
+def test_a_person_is_told_of_a_filter_that_nothing_can_pass() -> None:
+    def demanded(text: str, *held: tuple[str, str]) -> None:
+        query.demand(parse(text, strict=True), lambda name, value: (name, value) in held, ["fact"])
+
+    demanded("x kind:card kind:Note status:waiting type:fact tag:any scope:any after:2026-01 before:2027")
+    demanded("x status:draft type:odd", ("status", "draft"), ("type", "odd"))
+    demanded('"status:500" and kind: x')
+    for text, valid in (
+        ("kind:bogus", "journal"),
+        ("status:x", "superseded"),
+        ("type:odd", "fact"),
+        ("after:yesterday", "2026-03-04"),
+        ("before:2026-13-01", "2026-03-04"),
+    ):
+        with pytest.raises(Usage) as refused:
+            demanded(f"x {text}")
+        assert text in refused.value.message and valid in refused.value.hint
