@@ -32,6 +32,7 @@ _VENDORS = ("aws", "accountkey", "cloudant", "ibm", "cos_", "cos-", "hmac", "sof
 _DISCORD = re.compile(r"[MNO][\w-]{23,25}\.[\w-]{6}\.")
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/=_.%#@-])[A-Za-z0-9+/_=-]{20,400}(?![A-Za-z0-9+/_-])")
 _DIGEST = re.compile(r"(?i)[0-9a-f]{7,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}")
+_SUM = re.compile(r"(?i)(?:sha|md)\d{1,3}-")
 # What stands before a string that is public by nature: digests, public keys, fingerprints, encoded data, proofs.
 _PUBLIC = re.compile(
     r"(?i)(?:\bsha-?(?:1|224|256|384|512)|\bmd5|\bblake2?[bs]?|digest|integrity|checksum|fingerprint|hash|etag|nonce|base64,|"
@@ -118,7 +119,7 @@ def _known(text: str, token: str, start: int, end: int) -> bool:
     before = text[max(0, start - 2000) : start].rpartition("\n")[2]
     beside = before.split()[-1] if before and not before[-1].isspace() else ""
     named = re.match(r"\.\w{2,5}\b", text[end : end + 7]) is not None
-    if _DIGEST.fullmatch(token) or "://" in beside or "](" in beside or named:
+    if _DIGEST.fullmatch(token) or _SUM.match(token) or "://" in beside or "](" in beside or named:
         return True
     try:
         said = base64.b64decode(token + "=" * (-len(token) % 4), validate=True).decode("ascii").replace("\n", " ")

@@ -14,6 +14,9 @@ from khms.model.outcome import FAIL, NOT_RUN, PASS, Outcome
 from khms.pipeline import quotes
 from khms.pipeline.duplicates import LABELS
 
+# What an error says, to the end of its line or sentence, or to the next label of the body.
+_END = r"(?=[.;](?:\s|$)|[ \t]*(?:\n|\Z)|\s(?:" + "|".join(LABELS) + r"):)"
+_MESSAGE = rf"(?:[^\n]{{3,300}}?{_END}|[^\n]{{3,300}}(?=\s))"
 # Every repetition that can begin anywhere is bounded: a body of 200 kB made of dots and letters stays linear.
 _KINDS: tuple[tuple[str, str], ...] = (
     ("code", r"(?<!`)`([^`\n]{2,200})`(?!`)"),
@@ -24,16 +27,9 @@ _KINDS: tuple[tuple[str, str], ...] = (
         r"(?<![\w/.])(?:~|\.{1,2})?(?:/[\w.+@-]+){2,}/?|\b(?:[\w.+-]{1,80}/){1,30}[\w+-]{1,80}\.\w{1,8}\b|\b[A-Za-z]:\\[^\s\"'`]+",
     ),
     ("option", r"(?<![\w-])--[a-z][\w-]+"),
-    (
-        "error",
-        r"\b[A-Za-z][\w.]{0,100}(?:Error|Exception|Fault|Panic)\b(?::[^\n.;]{3,300}(?![^\n.;\s]))?|\bE[A-Z]{3,12}\b"
-        r"|\bSIG[A-Z]{3,6}\b",
-    ),
-    (
-        "error",
-        r"(?im)(?<![\w.])(?:error|fatal|panic|exception|critical)(?:\[\w{1,20}\])?:[ \t]"
-        r"(?:[^\n]{3,300}?(?=[.;](?:\s|$)|[ \t]*$)|[^\n]{3,300}(?=\s))",
-    ),
+    ("error", rf"\b[A-Za-z][\w.]{{0,100}}(?:Error|Exception|Fault|Panic)\b(?::{_MESSAGE})?|\bE[A-Z]{{3,12}}\b"),
+    ("error", r"\bSIG[A-Z]{3,6}\b"),
+    ("error", rf"(?<![\w.])(?i:error|fatal|panic|exception|critical)(?:\[\w{{1,20}}\])?:[ \t]{_MESSAGE}"),
     ("name", r"\b[A-Za-z]\w*(?:_\w+)+\b|\b_+[A-Za-z]\w+|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b(?:[A-Z][a-z0-9]+){3,}\b"),
     ("name", r"\b\w{1,80}(?:(?:\.|::)\w{1,80}){0,10}\(\)|\b\w+(?:::\w+){1,10}\b"),
     ("version", r"\bv?\d+(?:\.\d+){2,8}\b|\bv\d+(?:\.\d+)*\b"),
@@ -41,6 +37,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in _KINDS)
 _VERIFIED = re.compile(r"(?<!\S)VERIFIED:\s*(.*?)(?=(?<!\S)(?:" + "|".join(LABELS) + r"):|\n\s*\n|\Z)", re.DOTALL)
+_LABEL = re.compile(r"(?<!\S)(?:" + "|".join(LABELS) + r"):(?=\s|$)")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 
 # A number is everything that is written together around a digit: `41`, `-5.5`, `30ms`, `sha256`, `1h30m`, `10:45`. In a
@@ -136,6 +133,8 @@ def check(candidate: Candidate) -> Outcome:
     """Fails naming what stands in the title or the body and in no quote; not-run where there is no quote to look into.
     The card's own date and the numbers of a numbered list need no quote."""
     held = [quotes.plain(text) for text in quotes.passages(candidate)]
+    # A MARK may write its labels within a line, and the body then joins the words before and after one.
+    held += [quotes.plain(bare) for text in held if (bare := _LABEL.sub(" ", text)) != text]
     body = _body(candidate)
     texts = [body] if _is_cut(candidate.title, held) else [candidate.title, body]
     found = list(dict.fromkeys(item for text in texts for item in named(text)))

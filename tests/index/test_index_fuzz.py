@@ -44,7 +44,7 @@ for name in names:
         for kept in (False, True):
             if kept and (harmed is None or len(harmed) != len(data)):
                 continue
-            shutil.rmtree(base.index)
+            base.index.rename(clean.parent / f"old-{trials}")  # a thread of the engine may still be at work in there
             shutil.copytree(clean, base.index, copy_function=shutil.copy2)
             path, at = base.index / name, (clean / name).stat().st_mtime_ns
             path.unlink()

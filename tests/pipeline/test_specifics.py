@@ -120,6 +120,11 @@ def test_figures_that_a_quote_holds_pass(text: str) -> None:
     assert check("words", quote, title=text).state == PASS
 
 
+def test_words_that_a_label_parts_in_the_quote_are_joined_in_the_body() -> None:
+    quote = "copying ended with OSError: no space left FIX: empty /var/tmp/khms first"
+    assert check("FIX: copying ended with OSError: no space left empty /var/tmp/khms first", quote).state == PASS
+
+
 def test_a_title_cut_from_the_quote_passes() -> None:
     long = "see https://example.org/" + "a/" * 60 + "9.log"
     words = "it waited 30 s, and ValueError: bad frame 7 came " + "again " * 20 + "until `the pump ran` at 41 C"
