@@ -16,11 +16,12 @@ from khms.model.outcome import Outcome
 from khms.model.redact import redact
 from khms.model.ulid import new_ulid
 from khms.pipeline import authority, carding, checks, form
+from khms.pipeline.duplicates import Claims
 from khms.pipeline.form import fault
 from khms.pipeline.record import now, review_receipt
 from khms.pipeline.transition import Desk, follow
 from khms.store import cards, files, inbox
-from khms.store.catalogue import catalogue
+from khms.store.catalogue import Catalogue, catalogue
 from khms.store.commit import Transaction, exclusive
 from khms.store.inbox import Unit
 from khms.store.layout import NEXT_ID, Base
@@ -116,13 +117,13 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         known = catalogue(base)
         relations = {c.label: carding.settled(c, wish.relations.get(c.label), wish.why) for c in chosen}
         ruling = Ruling(wish.waived)
-        faults, unchecked = _verify(base, repo, config, unit, chosen, relations, known, wish, ruling)
+        faults, unchecked = _verify(base, config, unit, chosen, relations, known, wish, ruling)
         desk = Desk(base)
         sound = _sound(relations, faults)
         approved, more = _make(desk, chosen, sound, cards.greatest_id(base, records) + 1, already)
         faults += more
         if not more:
-            faults += _lint(base, config, desk, known, _made_of(approved, chosen), ruling)
+            faults += _lint(base, config, desk, known.cards, _made_of(approved, chosen), ruling)
         if faults:
             raise _refusal(faults)
         waivers = tuple(Waiver(check, label, wish.why) for check, label in sorted(ruling.used))
@@ -138,7 +139,7 @@ def approve(base: Base, repo: Repo, config: Config, name: str, wish: Wish, views
         )
         changes = _changes(base, unit, chosen, desk, record)
         if receiving:
-            changes.update(views(base, {**known, **desk.cards()}))
+            changes.update(views(base, {**known.cards, **desk.cards()}))
         commit = _commit(tx, changes, record, desk, unit)
     made = tuple((a.label, a.id, desk.card(a.id).path) for a in approved)
     told = ruling.unneeded()
@@ -212,24 +213,23 @@ def _refusal(findings: Sequence[Finding]) -> Refused:
 
 def _verify(
     base: Base,
-    repo: Repo,
     config: Config,
     unit: Unit,
     chosen: Sequence[Candidate],
     relations: Mapping[str, Relation],
-    known: Mapping[str, Card],
+    known: Catalogue,
     wish: Wish,
     ruling: Ruling,
 ) -> tuple[list[Finding], tuple[str, ...]]:
     """Runs every check again on the bytes at hand: what fails and is not waived, and what was accepted unchecked."""
     faults: list[Finding] = []
     unchecked = []
-    alike = checks.alike(base, repo, (candidate.body for candidate in chosen))
+    claims = Claims(known.claims)
     for candidate in chosen:
         relation = relations[candidate.label]
         faults += form.faults(candidate, single=unit.single)
         faults += _unjudged(unit, candidate, relation, wish)
-        for outcome in checks.examine(base, unit, candidate, relation, known, alike, config):
+        for outcome in checks.examine(base, unit, candidate, relation, known.cards, claims, config):
             if outcome.state == "pass":
                 continue
             waived = outcome.waivable and ruling.waive(outcome.check, candidate.label)

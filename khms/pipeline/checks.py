@@ -2,8 +2,7 @@
 when it is approved. A check is one function and one row.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from khms.check.screening import screen
@@ -12,16 +11,12 @@ from khms.model.candidate import Candidate, Relation
 from khms.model.card import Card
 from khms.model.outcome import FAIL, PASS, Outcome
 from khms.pipeline import duplicates, quotes, relations, specifics
-from khms.pipeline.duplicates import Bodies, claim
+from khms.pipeline.duplicates import Bodies, Claims
 from khms.pipeline.quotes import Reader
-from khms.store.cards import load
 from khms.store.inbox import Unit
-from khms.store.layout import KNOW, Base
-from khms.store.markdown import Unreadable
-from khms.store.repo import Repo
+from khms.store.layout import Base
 
 SECRET = "secret"  # the kind of what screening finds that must be written nowhere
-_WORD = re.compile("[a-z0-9]{4,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +28,7 @@ class Case:
     candidate: Candidate
     relation: Relation
     cards: Mapping[str, Card]
-    bodies: Bodies
+    bodies: Bodies | Claims
     reader: Reader
     least: float
     labels: Collection[str] = ()
@@ -109,7 +104,7 @@ def examine(
     candidate: Candidate,
     relation: Relation,
     cards: Mapping[str, Card],
-    bodies: Bodies,
+    bodies: Claims,
     config: Config,
 ) -> list[Outcome]:
     """The checks of one candidate of a unit as its file stands now, under the relation that counts. A relation that
@@ -127,17 +122,3 @@ def examine(
     )
     found = run(case)
     return [outcome for outcome in found if outcome.check != "relations" or relation.kind != "unjudged"]
-
-
-def alike(base: Base, repo: Repo, bodies: Iterable[str]) -> Bodies:
-    """The claims of the cards that may say exactly what one of `bodies` says: they hold its longest plain word. (To
-    take 10,000 cards apart into words costs two seconds, to have git look for one word 50 ms.)"""
-    words = {max(_WORD.findall(body.casefold()), key=len, default="") for body in bodies} - {""}
-    found = Bodies()
-    for path in repo.holding(sorted(words), KNOW):
-        try:
-            card = load(base, path)
-        except Unreadable:
-            continue
-        found.add(card.id, claim(card.body))
-    return found

@@ -5,40 +5,22 @@ opposite. So texts that differ in a number, a name or a negation are never the s
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from khms.index.text import terms
 from khms.model.candidate import Candidate, Relation
-from khms.model.card import ARCHIVED, TYPES, Card
+from khms.model.card import ARCHIVED, Card
+from khms.model.claim import claim, key, normalised
 from khms.model.outcome import FAIL, PASS, Outcome
 
-LABELS = tuple(dict.fromkeys(label for kind in TYPES.values() for label in kind.labels))
 _NO = """
 no not never none nor neither without cannot t nicht kein keine keinen nie ohne pas jamais sans nunca sin non não
 не нет без 不 没 沒 無 无 非 未 勿
 """
 NEGATIONS = frozenset(_NO.split())  # `t` is what is left of n't; the last ones are characters of scripts without blanks
 _DIGIT = re.compile(r"\d")
-_LABEL = re.compile(r"(?<!\S)(?:" + "|".join(LABELS) + r"):(?=\s|$)")
-_LEAD = re.compile(r"^[ \t]*(?:[-*+>][ \t]+|#{1,6}[ \t]+)+", re.MULTILINE)
-_MARKS = re.compile(r"\*+|`+|~~|__|\[\[|\]\]")
-_TAIL = re.compile(r"^\*\*(?:QUOTES|LINKS):\*\*.*", re.MULTILINE | re.DOTALL)
-_SUPERSEDES = re.compile(r"^SUPERSEDES K-\d+ BECAUSE:", re.MULTILINE)
-
-
-def claim(body: str) -> str:
-    """A card's body without what belongs to the card and not to its claim: the quotes and links that older bases write
-    below it, and the words that announce a correction."""
-    return _SUPERSEDES.sub("", _TAIL.sub("", body))
-
-
-def normalised(text: str) -> str:
-    """The form in which two texts are compared: no labels, no Markdown marks, NFKC, case folded, single blanks."""
-    text = _MARKS.sub("", _LEAD.sub("", _LABEL.sub(" ", unicodedata.normalize("NFKC", text))))
-    return " ".join(text.casefold().split()).rstrip(".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +88,28 @@ class Bodies:
         return sorted(found.values(), key=lambda same: (not same.equal, -same.share, same.id))
 
 
-def check(candidate: Candidate, relation: Relation, cards: Mapping[str, Card], bodies: Bodies, least: float) -> Outcome:
+class Claims:
+    """The claims of a base by their key (`model.claim.key`), to be asked which cards say exactly the same."""
+
+    def __init__(self, ids: Mapping[str, Sequence[str]]) -> None:
+        self._ids = ids
+
+    def same(self, body: str, least: float) -> list[Same]:
+        """Every card that says exactly what `body` says; nearly the same is not looked for, whatever `least` is."""
+        return [Same(name, 1.0, True) for name in self._ids.get(key(body), ())]
+
+
+def claims_of(cards: Iterable[Card]) -> Claims:
+    ids: dict[str, list[str]] = {}
+    for card in cards:
+        ids.setdefault(key(claim(card.body)), []).append(card.id)
+    ids.pop("", None)
+    return Claims(ids)
+
+
+def check(
+    candidate: Candidate, relation: Relation, cards: Mapping[str, Card], bodies: Bodies | Claims, least: float
+) -> Outcome:
     """Fails where a card in force says exactly the same and is not the one that the candidate is about; a card that
     says nearly the same, or says it no longer, is named beside a pass."""
     near = [same for same in bodies.same(candidate.body, least) if same.id in cards and same.id != relation.target]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from khms.model.candidate import CANDIDATE_KEYS, Candidate
 from khms.model.card import as_text, links_of
+from khms.model.claim import claim
 from khms.model.finding import Finding
-from khms.pipeline.duplicates import claim
 from khms.store import schema
 
 _MARK = re.compile(r"M-[0-9a-f]{12}")

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from khms.index.text import STOP_WORDS, terms
 from khms.model.card import ARCHIVED, Card, CardType
+from khms.model.claim import claim
 from khms.model.tags import Registry
-from khms.pipeline.duplicates import Bodies, Same, claim
+from khms.pipeline.duplicates import Bodies, Same
 from khms.pipeline.nearest import Document, Near, Nearby
 
 IN_FORCE = ("active", "challenged")

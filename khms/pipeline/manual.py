@@ -18,6 +18,7 @@ from khms.model.ulid import new_ulid
 from khms.pipeline import checks, quotes
 from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import outcomes_json
+from khms.pipeline.duplicates import claims_of
 from khms.pipeline.nearest import Document, Nearby
 from khms.pipeline.record import now
 from khms.pipeline.report import cell
@@ -91,7 +92,7 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
         unit = _name(base)
         folder = inbox.unit_path(unit)
         data = markdown.render(candidate.meta, candidate.body).encode("utf-8")
-        outcomes = _checked(base, repo, config, candidate, unit, shelf)
+        outcomes = _checked(base, config, candidate, unit, shelf)
         made = {f"{LABEL}.md": data, "REPORT.md": _report(unit, candidate, outcomes).encode("utf-8")}
         made["unit.json"] = _unit(made, outcomes)
         changes: dict[str, bytes | None] = {f"{folder}/{name}": held for name, held in made.items()}
@@ -107,14 +108,12 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
     )
 
 
-def _checked(
-    base: Base, repo: Repo, config: Config, candidate: Candidate, unit: str, shelf: Shelf
-) -> dict[str, Outcome]:
+def _checked(base: Base, config: Config, candidate: Candidate, unit: str, shelf: Shelf) -> dict[str, Outcome]:
     """Every check but that of the relation, which a reviewer settles. Raises Refused for a secret: git keeps what it
     once held."""
     held = inbox.Unit(unit, inbox.unit_path(unit), single=False, candidates=(candidate,))
-    alike = checks.alike(base, repo, [candidate.body])
-    found = merged(checks.examine(base, held, candidate, Relation("new"), shelf.cards, alike, config))
+    claims = claims_of(shelf.cards.values())
+    found = merged(checks.examine(base, held, candidate, Relation("new"), shelf.cards, claims, config))
     screened = found.get("screening")
     if screened and screened.state == FAIL and SECRET in screened.message.split():
         raise Refused(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from khms.model.candidate import Candidate
 from khms.model.card import as_text
+from khms.model.claim import LABELS
 from khms.model.outcome import FAIL, NOT_RUN, PASS, Outcome
 from khms.pipeline import quotes
-from khms.pipeline.duplicates import LABELS
 
 # What an error says, to the end of its line or sentence, or to the next label of the body.
 _END = r"(?=[.;](?:\s|$)|[ \t]*(?:\n|\Z)|\s(?:" + "|".join(LABELS) + r"):)"

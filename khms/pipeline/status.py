@@ -66,7 +66,7 @@ def change(
         changes = desk.changes()
         changes[cards.approval_path(record.id)] = record.file_bytes()
         if receiving:
-            changes.update(views(base, {**catalogue(base), **desk.cards()}))
+            changes.update(views(base, {**catalogue(base).cards, **desk.cards()}))
         title = f"Set {card_id} {new}"
         message = f"{title}\n\n{why}\n\nKhms-Transition: {card_id} {old.status} {new}\nKhms-Reviewer: {reviewer}\n"
         commit = tx.commit(changes, message, what=f"card status {card_id} {new}", user_hooks=True)
@@ -107,7 +107,7 @@ def _apply(desk: Desk, card: Card, new: str, by: str | None, why: str) -> None:
 
 def _reactivate(desk: Desk, card: Card, by: str | None, why: str) -> None:
     """Back to active: edges that say otherwise go, with `by` only that card's; a successor in force forbids it."""
-    for other in catalogue(desk.base).values():
+    for other in catalogue(desk.base).cards.values():
         if card.id in other.links.supersedes and other.status in ("active", "challenged"):
             raise Refused(f"{other.id} supersedes {card.id} and is in force", where=other.path)
     for refuter in card.links.refuted_by:

@@ -8,26 +8,37 @@ same and it had rested for two seconds when it was read.
 import json
 import os
 import time
+from dataclasses import dataclass
 from typing import Any
 
 from khms.errors import KhmsError
 from khms.model.card import RELATIONS, Card, Links
+from khms.model.claim import claim, key
 from khms.store import cards, files, local
 from khms.store.layout import Base
 from khms.store.markdown import Unreadable
 
-SCHEMA = 1
+SCHEMA = 2
 REST = 2_000_000_000  # nanoseconds; the coarsest time stamps of file systems in use are two seconds (FAT)
 FEW = 200  # so many cards are read again (15 ms) rather than writing everything anew (60 ms)
 Look = tuple[int, int, int, int]
 Row = list[Any]
 
 
-def catalogue(base: Base) -> dict[str, Card]:
-    """Every card that can be read, by id, with an empty body; of two files with one id the first counts."""
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Every card that can be read, by id, with an empty body; of two files with one id the first counts. `claims` maps
+    the key of what a card says (`model.claim`) to the cards that say it."""
+
+    cards: dict[str, Card]
+    claims: dict[str, list[str]]
+
+
+def catalogue(base: Base) -> Catalogue:
     kept = _load(base)
     rows: dict[str, Row] = {}
     found: dict[str, Card] = {}
+    claims: dict[str, list[str]] = {}
     fresh = 0
     for path in cards.card_paths(base):
         look = _look(f"{base.root}/{path}")
@@ -40,10 +51,11 @@ def catalogue(base: Base) -> dict[str, Card]:
             fresh += 1
         rows[path] = row
         card = _card(path, row)
-        found.setdefault(card.id, card)
+        if found.setdefault(card.id, card) is card and row[-1]:
+            claims.setdefault(row[-1], []).append(card.id)
     if fresh > FEW or len(kept) > len(rows) + FEW:
         _keep(base, rows)
-    return found
+    return Catalogue(found, claims)
 
 
 def _look(place: str) -> Look | None:
@@ -60,11 +72,18 @@ def _look(place: str) -> Look | None:
 def _row(look: Look | None, card: Card) -> Row:
     links = [list(getattr(card.links, name)) for name in RELATIONS]
     texts = [card.id, card.type, card.level, card.status, card.title, card.scope, card.evidence, card.source, card.date]
-    return [*(look or (0, 0, 0, 0)), *texts, list(card.tags), links if any(links) else None, card.body_line]
+    return [
+        *(look or (0, 0, 0, 0)),
+        *texts,
+        list(card.tags),
+        links if any(links) else None,
+        card.body_line,
+        key(claim(card.body)),
+    ]
 
 
 def _card(path: str, row: Row) -> Card:
-    _, _, _, _, card_id, kind, level, status, title, scope, evidence, source, date, tags, links, body_line = row
+    _, _, _, _, card_id, kind, level, status, title, scope, evidence, source, date, tags, links, body_line, _ = row
     return Card(
         id=card_id,
         type=kind,
@@ -88,7 +107,7 @@ NO_LINKS = Links()
 def _load(base: Base) -> dict[str, Row]:
     try:
         value = files.read_json(base.state / "cards.json")
-        if value["schema"] == SCHEMA and all(len(row) == 16 for row in value["cards"].values()):
+        if value["schema"] == SCHEMA and all(len(row) == 17 for row in value["cards"].values()):
             rows: dict[str, Row] = value["cards"]
             return rows
     except (OSError, ValueError, LookupError, TypeError, AttributeError):

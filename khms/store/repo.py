@@ -253,14 +253,6 @@ class Repo:
         cut = len(self.prefix)
         return [os.fsdecode(entry[3:])[cut:] for entry in out.split(b"\0") if entry]
 
-    def holding(self, words: Iterable[str], *folders: str) -> list[str]:
-        """The base paths below `folders` whose text holds one of `words` (ASCII, without regard to case)."""
-        asked = [part for word in words for part in ("-e", word)]
-        if not asked:
-            return []
-        out = self.run("grep", "-z", "-l", "-i", "-F", "--untracked", *asked, "--", *folders, ok=(0, 1))
-        return [os.fsdecode(name) for name in out.split(b"\0") if name]
-
     def has_hook(self, name: str) -> bool:
         """Whether the user has a hook of this name where git looks for it."""
         return (self._place(4) / name).exists()

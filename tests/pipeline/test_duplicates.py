@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from khms.index.text import terms
 from khms.model.candidate import Candidate, Relation
 from khms.model.card import Card
+from khms.model.claim import claim, normalised
 from khms.model.outcome import FAIL, PASS
 from khms.pipeline import duplicates
-from khms.pipeline.duplicates import Bodies, normalised
+from khms.pipeline.duplicates import Bodies
 from khms.pipeline.nearest import Document, Nearby
 
 TWENTY = (
@@ -87,7 +88,7 @@ CARDS = {
         "K-00002", "fact", status="superseded", body="cards are small\n", path="memory/archive/know/K-00002.md"
     ),
 }
-HELD = Bodies((card.id, duplicates.claim(card.body)) for card in CARDS.values())
+HELD = Bodies((card.id, claim(card.body)) for card in CARDS.values())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_saying_what_a_card_in_force_says_fails(body: str, relation: Relation, s
 
 def test_a_cards_own_quotes_are_no_part_of_its_claim() -> None:
     body = "SUPERSEDES K-00008 BECAUSE: it failed\nRULE: poll slowly\n\n**QUOTES:**\n- src=K-00005 :: 214 of 600\n"
-    assert normalised(duplicates.claim(body)) == "it failed poll slowly"
+    assert normalised(claim(body)) == "it failed poll slowly"
 
 
 def test_the_nearest_share_the_rarest_words() -> None:
