@@ -169,7 +169,7 @@ def _many(number: int, noun: str) -> str:
 def _line(card: Card, up: int = 0, belief: Belief | None = None) -> str:
     """One card as a list item: its id as a link, its title, and what a reader must know of it. `up` is how many folders
     the page stands below the base's root."""
-    target = "../" * up + quote(card.path, errors="surrogateescape")
+    target = "../" * up + _quoted(card.path)
     said = []
     if card.status != "active":
         refuters = ", ".join(text(i) for i in card.links.refuted_by)
@@ -178,6 +178,11 @@ def _line(card: Card, up: int = 0, belief: Belief | None = None) -> str:
         said.append(f"belief {belief}")
     tail = f" — {'; '.join(said)}" if said else ""
     return f"- [{text(card.id)}]({target}) {text(card.title or 'without a title')}{tail}"
+
+
+@lru_cache(maxsize=32768)
+def _quoted(path: str) -> str:
+    return quote(path, errors="surrogateescape")
 
 
 def _dated(card: Card, up: int = 0) -> str:

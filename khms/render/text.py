@@ -5,6 +5,7 @@ One line, bounded, without what a terminal, a page or a reader of frames would t
 
 import re
 import unicodedata
+from functools import lru_cache
 
 LINE_CHARS = 110
 
@@ -14,6 +15,7 @@ _HIDDEN = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061
 _SPECIAL = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)|[`*\[\]<~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])|^[-+=#>]|^\d+[.)]")
 
 
+@lru_cache(maxsize=32768)  # a card stands on the page of each of its tags
 def text(raw: str, most: int = LINE_CHARS) -> str:
     """`raw` as plain text inside a Markdown line, at most `most` characters before escaping. Underscores inside a word
     stay bare, so that identifiers can be read and copied."""
