@@ -321,7 +321,12 @@ def show(session: Session, identity: str, as_json: bool) -> None:
     """
     from khms.recall.lookup import look_up
 
-    found = look_up(session.base, identity)
+    try:
+        found = look_up(session.base, identity)
+    except No:
+        if as_json:
+            print_json({"schema": "khms.show/1", "id": identity, "found": False})
+        raise
     if as_json:
         print_json(found.as_json())
         return

@@ -218,3 +218,11 @@ def test_an_editor_that_gives_nothing_back(base: Base, run_khms: Run, editor: st
 def test_a_text_given_as_a_file_says_how_it_goes(base: Base, run_khms: Run) -> None:
     done = run_khms("card", "new", "fact", "--title", "t", "--body", "the text itself")
     assert done.returncode == 2 and "| khms card new" in done.stderr
+
+
+def test_show_of_what_is_not_there_answers_as_json(
+    base: Base, run_khms: Callable[..., "subprocess.CompletedProcess[str]"]
+) -> None:
+    done = run_khms("show", "K-00099", "--json", cwd=base.root)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {"schema": "khms.show/1", "id": "K-00099", "found": False}
