@@ -220,7 +220,8 @@ def test_a_busy_index_answers_as_it_is(weather: Base, add_card: Add, monkeypatch
     with hold(weather.locks / sync.LOCK, "a long rebuild"):
         answer = recall(weather, "checksum", refresh=True)
     assert ids(answer) == ["K-00001"] and "a long rebuild" in answer.failed
-    assert "memory/know" in answer.behind
+    # Which folder is named depends on the clock: one as new as the last look counts as changed too.
+    assert "changed since the last look" in answer.behind
 
 
 def test_a_damaged_index_is_mended_on_the_way(weather: Base) -> None:
