@@ -23,6 +23,7 @@ REST = 2_000_000_000  # nanoseconds; the coarsest time stamps of file systems in
 FEW = 200  # so many cards are read again (15 ms) rather than writing everything anew (60 ms)
 Look = tuple[int, int, int, int]
 Row = list[Any]
+NO_LINKS = Links()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class Catalogue:
 
 
 def catalogue(base: Base) -> Catalogue:
+    """The cards as their files are now; what was kept answers only for files that did not change. Raises Refused where
+    a folder of cards is a link out of the base."""
     kept = _load(base)
     rows: dict[str, Row] = {}
     found: dict[str, Card] = {}
@@ -99,9 +102,6 @@ def _card(path: str, row: Row) -> Card:
         path=path,
         body_line=body_line,
     )
-
-
-NO_LINKS = Links()
 
 
 def _load(base: Base) -> dict[str, Row]:

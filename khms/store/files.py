@@ -30,11 +30,6 @@ def tick() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def ticks() -> int:
-    """How many writing primitives this process has done."""
-    return _count
-
-
 @contextlib.contextmanager
 def naming(path: Path):  # type: ignore[no-untyped-def]
     """Turns the operating system's refusal into one clear error that names the file."""
