@@ -1,5 +1,5 @@
 """What is wrong with a base's files: `lint` applies the rules, `screening` decides what may enter at all.
 
-Everything here is a question about what `store` reads; nothing is written. `pipeline` asks before it lets a card in,
-`cli` shows what was found.
+Everything here is a question about what `store` reads; no file of a base is changed. `pipeline` asks before it lets a
+card in, `cli` shows what was found.
 """

@@ -24,6 +24,7 @@ NOTE, OTHER = "note", "other"
 
 PAGES = frozenset({CARD, CANDIDATE, NOTE})
 OWN = ("memory/", "journal/", "skills/", "workflows/", "site/")
+CARDS = (f"{KNOW}/", f"{ARCHIVE}/")
 MARKDOWN = (".md", ".markdown")
 CONTENT = (*MARKDOWN, ".json", ".jsonl", ".yaml", ".yml", ".toml")
 
@@ -40,10 +41,10 @@ class Fault:
 
 def kind_of(path: str) -> str:
     """What the file at this base path is to lint."""
+    if path.startswith(CARDS):
+        return CARD if path.endswith(".md") else OTHER
     folder, _, name = path.rpartition("/")
     is_page = name.lower().endswith(MARKDOWN)
-    if path.startswith((KNOW + "/", ARCHIVE + "/")):
-        return CARD if name.endswith(".md") else OTHER
     if path.startswith(INBOX + "/"):
         return _inbox_kind(path[len(INBOX) + 1 :].split("/"))
     if folder == APPROVALS and name.endswith(".json"):

@@ -140,7 +140,7 @@ def fill_unit(root: Path, name: str, candidates: int, line: str) -> None:
             "source": "journal/2026-03-04.md line 3",
             "date": "2026-03-04",
             "links": {"derived_from": [], "supports": [], "contradicts": [], "supersedes": None, "refuted_by": []},
-            "mark": f"M-{i:012x}",
+            "mark": f"M-{rng.getrandbits(48):012x}",
             "confidence": "0.5",
             "nearest": [],
             "relation": {"kind": "new"},

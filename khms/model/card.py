@@ -59,7 +59,7 @@ def canonical_type(name: str) -> str:
 
 def is_card_id(text: str) -> bool:
     """Whether `text` is a card id: `K-` and at least five ASCII digits."""
-    return text.startswith("K-") and len(text) >= 7 and text[2:].isascii() and text[2:].isdigit()
+    return text.startswith("K-") and len(text) >= 7 and text.isascii() and text[2:].isdigit()
 
 
 def id_number(card_id: str) -> int:

@@ -1,6 +1,6 @@
 """A finding: one thing that is wrong with one file, as a value."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,4 +19,4 @@ class Finding:
         return f"{place}: {self.code} {self.message}" + (f" ({self.mend})" if self.mend else "")
 
     def as_json(self) -> dict[str, object]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -36,10 +36,11 @@ AGES = ((7, "The last 7 days"), (30, "The last 30 days"), (90, "The last 90 days
 
 def memory(shelf: list[Card], cards: Mapping[str, Card], topics: Mapping[str, list[Card]]) -> list[str]:
     held = beliefs(cards)
-    ranked = sorted(_active(shelf), key=lambda card: -round(held.get(card.id, Belief(0.0)).value, 2))
-    normative = [card for card in ranked if card.type in NORMATIVE]
+    active = _active(shelf)
+    normative = [card for card in active if card.type in NORMATIVE]
+    normative.sort(key=lambda card: -round(held.get(card.id, Belief(0.0)).value, 2))
     shown = {card.id for card in normative[:12]}
-    gotchas = [card for card in _active(shelf) if GOTCHA in card.tags and card.id not in shown]
+    gotchas = [card for card in active if GOTCHA in card.tags and card.id not in shown]
     doubted = [card for card in shelf if card.status in ("challenged", "refuted")]
     lines = [
         HEADER,
@@ -55,7 +56,7 @@ def memory(shelf: list[Card], cards: Mapping[str, Card], topics: Mapping[str, li
     lines += _section("Gotchas", [_line(card) for card in gotchas[:12]], len(gotchas), f"--tag {GOTCHA}")
     doubtful = [_line(card) for card in doubted[:8]]
     lines += _section("Challenged and refuted", doubtful, len(doubted), "--status challenged --status refuted")
-    lines += _section("Newest", [_dated(card) for card in _active(shelf)[:8]], 0, "")
+    lines += _section("Newest", [_dated(card) for card in active[:8]], 0, "")
     lines += ["## Where to look", ""]
     lines += [f"- [memory/views/tags.md]({TAGS_PAGE}): {_many(len(topics), 'tag')} in use, each with its page"]
     lines += [f"- [memory/views/recent.md]({RECENT_PAGE}): what came in last"]
@@ -106,20 +107,21 @@ def _tag_row(tag: str, topics: Mapping[str, list[Card]], description: str) -> st
 
 def recent_page(shelf: list[Card]) -> list[str]:
     lines = [HEADER, "# Newest cards", ""]
-    newest = max((_date(card) for card in shelf), default=date.min)
+    newest = _newest(shelf)
     if newest == date.min:
         return [*lines, "No card has a date yet."]
     lines += [f"Ages count to {newest}, the date of the newest card.", ""]
     rows: list[str | Card] = []
     at = ""
-    for card in (card for card in shelf if card.status not in ARCHIVED):
+    standing = [card for card in shelf if card.status not in ARCHIVED]
+    for card in standing[:PAGE_LINES]:  # the page takes no more
         age = (newest - _date(card)).days
         heading = next(name for limit, name in AGES if age < limit)
         if heading != at:
             rows += ([""] if at else []) + [f"## {heading}", ""]
             at = heading
         rows.append(card)
-    kept = _cut(rows, PAGE_LINES - len(lines), "khms card list")
+    kept = _cut([*rows, *standing[PAGE_LINES:]], PAGE_LINES - len(lines), "khms card list")
     return [*lines, *(row if isinstance(row, str) else _dated(row, 2) for row in kept)]
 
 
@@ -152,12 +154,13 @@ def _cut(rows: Sequence[str | Card], room: int, command: str) -> list[str | Card
 
 
 def _counts(cards: Sequence[Card]) -> str:
+    """How many there are, by status, and the newest one's day; `cards` begin with it."""
     if not cards:
         return "No cards yet."
     count = Counter(card.status for card in cards)
     known = [f"{count[status]} {status}" for status in STATUSES if count[status]]
     odd = sum(number for status, number in count.items() if status not in STATUSES)
-    newest = max(_date(card) for card in cards)
+    newest = _newest(cards)
     said = ", ".join([*known, *([f"{odd} of another status"] if odd else [])])
     return f"{_many(len(cards), 'card')}: {said}." + (f" Newest: {newest}." if newest != date.min else "")
 
@@ -169,7 +172,6 @@ def _many(number: int, noun: str) -> str:
 def _line(card: Card, up: int = 0, belief: Belief | None = None) -> str:
     """One card as a list item: its id as a link, its title, and what a reader must know of it. `up` is how many folders
     the page stands below the base's root."""
-    target = "../" * up + _quoted(card.path)
     said = []
     if card.status != "active":
         refuters = ", ".join(text(i) for i in card.links.refuted_by)
@@ -177,12 +179,13 @@ def _line(card: Card, up: int = 0, belief: Belief | None = None) -> str:
     if belief and (belief.supporters or belief.opposers):
         said.append(f"belief {belief}")
     tail = f" — {'; '.join(said)}" if said else ""
-    return f"- [{text(card.id)}]({target}) {text(card.title or 'without a title')}{tail}"
+    return f"- {_pointer(card.id, card.path, card.title, up)}{tail}"
 
 
-@lru_cache(maxsize=32768)
-def _quoted(path: str) -> str:
-    return quote(path, errors="surrogateescape")
+@lru_cache(maxsize=32768)  # a card stands on the page of each of its tags
+def _pointer(card_id: str, path: str, title: str, up: int) -> str:
+    target = "../" * up + quote(path, errors="surrogateescape")
+    return f"[{text(card_id)}]({target}) {text(title or 'without a title')}"
 
 
 def _dated(card: Card, up: int = 0) -> str:
@@ -193,14 +196,18 @@ def topics(shelf: list[Card], tags: Registry | None) -> dict[str, list[Card]]:
     """The cards of each tag, newest first, aliases under their tag. A tag that is white space is none."""
     found: defaultdict[str, list[Card]] = defaultdict(list)
     for card in shelf:
-        for tag in dict.fromkeys((tags.canonical(tag) if tags else tag) for tag in card.tags):
-            if tag.strip():
-                found[tag].append(card)
-    return dict(sorted(found.items()))
+        for tag in dict.fromkeys(map(tags.canonical, card.tags) if tags else card.tags):
+            found[tag].append(card)
+    return {tag: found[tag] for tag in sorted(found) if tag.strip()}
 
 
 def _active(cards: Iterable[Card]) -> list[Card]:
     return [card for card in cards if card.status == "active"]
+
+
+def _newest(cards: Sequence[Card]) -> date:
+    """The day of the first of `cards`, which stand newest first."""
+    return _date(cards[0]) if cards else date.min
 
 
 def _date(card: Card) -> date:

@@ -5,24 +5,26 @@ One line, bounded, without what a terminal, a page or a reader of frames would t
 
 import re
 import unicodedata
-from functools import lru_cache
 
 LINE_CHARS = 110
 
 # Bidirectional marks, overrides and isolates, and tag characters: unseen, and able to show a reader something else.
 # Joiners stay: several scripts need them.
 _HIDDEN = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C, 0xFEFF, *range(0xE0000, 0xE0080)}
-_SPECIAL = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)|[`*\[\]<~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])|^[-+=#>]|^\d+[.)]")
+# Each alternative begins with the sign itself, so that the search may skip from sign to sign.
+_SPECIAL = re.compile(r"\\(?=[!-/:-@\[-`{-~]|$)|[`*\[\]<~]|&(?=#?\w+;)|_(?<![^\W_]_)|_(?![^\W_])")
+_FIRST = re.compile(r"[-+=#>]|\d+[.)]")  # what makes a heading, list or quotation of a line that begins with it
 
 
-@lru_cache(maxsize=32768)  # a card stands on the page of each of its tags
 def text(raw: str, most: int = LINE_CHARS) -> str:
     """`raw` as plain text inside a Markdown line, at most `most` characters before escaping. Underscores inside a word
     stay bare, so that identifiers can be read and copied."""
     shown = _visible(raw)
     if len(shown) > most:
         shown = shown[: most - 1].rstrip() + "…"
-    return _SPECIAL.sub(_escaped, shown)
+    escaped = _SPECIAL.sub(_escaped, shown)
+    first = _FIRST.match(escaped)
+    return _escaped(first) + escaped[first.end() :] if first else escaped
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -21,7 +21,7 @@ from khms.store.markdown import Unreadable
 SCHEMA = 2
 REST = 2_000_000_000  # nanoseconds; the coarsest time stamps of file systems in use are two seconds (FAT)
 FEW = 200  # so many cards are read again (15 ms) rather than writing everything anew (60 ms)
-Look = tuple[int, int, int, int]
+Look = list[int]
 Row = list[Any]
 NO_LINKS = Links()
 
@@ -38,15 +38,16 @@ class Catalogue:
 def catalogue(base: Base) -> Catalogue:
     """The cards as their files are now; what was kept answers only for files that did not change. Raises Refused where
     a folder of cards is a link out of the base."""
+    rested = time.time_ns() - REST
     kept = _load(base)
     rows: dict[str, Row] = {}
     found: dict[str, Card] = {}
     claims: dict[str, list[str]] = {}
     fresh = 0
     for path in cards.card_paths(base):
-        look = _look(f"{base.root}/{path}")
+        look = _look(f"{base.root}/{path}", rested)
         row = kept.get(path)
-        if row is None or look is None or row[:4] != list(look):
+        if row is None or look is None or row[:4] != look:
             try:
                 row = _row(look, cards.load(base, path))
             except Unreadable:
@@ -61,15 +62,15 @@ def catalogue(base: Base) -> Catalogue:
     return Catalogue(found, claims)
 
 
-def _look(place: str) -> Look | None:
-    """The file's size, times and inode; None where it changed too lately for them to tell."""
+def _look(place: str, rested: int) -> Look | None:
+    """The file's size, times and inode; None where it changed after `rested`, too lately for them to tell."""
     try:
         seen = os.stat(place)  # noqa: PTH116  a Path for each of 10,000 files costs more than the look
     except OSError:
         return None
-    if time.time_ns() - max(seen.st_mtime_ns, seen.st_ctime_ns) < REST:
+    if seen.st_mtime_ns > rested or seen.st_ctime_ns > rested:
         return None
-    return seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino
+    return [seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino]
 
 
 def _row(look: Look | None, card: Card) -> Row:

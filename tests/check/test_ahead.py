@@ -1,5 +1,6 @@
-"""Screening on a second core: the same findings, and none lost where the child fails."""
+"""Screening of all files at once: the same findings on a second core, where its process fails, and from memory."""
 
+import json
 import os
 
 import pytest
@@ -22,7 +23,6 @@ def mixed(base, add_card, approve, write):  # type: ignore[no-untyped-def]
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_same_with_a_second_process_and_without(mixed, report, monkeypatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     alone = report()
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     monkeypatch.setattr(ahead, "ENOUGH", 1)
@@ -46,8 +46,65 @@ def test_a_child_that_fails_loses_nothing(mixed, report, monkeypatch) -> None:
     assert report() == alone
 
 
-def test_a_few_files_need_no_second_process() -> None:
-    assert ahead.start([Entry("a.md", b"x")] * (ahead.ENOUGH - 1)) is None
+def test_a_few_files_need_no_second_process(base) -> None:  # type: ignore[no-untyped-def]
+    assert ahead.start(base, [Entry("a.md", b"x")] * (ahead.ENOUGH - 1)) is None
+
+
+@pytest.fixture
+def looked_at(monkeypatch):  # type: ignore[no-untyped-def]
+    """The paths of the files that are screened, all of them in this process."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(ahead, "ENOUGH", 1)
+    paths: list[str] = []
+    hits = ahead.hits
+    monkeypatch.setattr(ahead, "hits", lambda entry: (paths.append(entry.path), hits(entry))[1])
+    return paths
+
+
+def test_what_was_clean_is_not_looked_at_again(mixed, report, write, monkeypatch, looked_at) -> None:
+    first = report()
+    assert len(looked_at) == first.checked
+    looked_at.clear()
+    assert report() == first
+    assert looked_at == [
+        "journal/2026-03-05.md",
+        "memory/know/K-00030.md",
+    ]  # where there is something, it is found again
+    looked_at.clear()
+    write(mixed, "memory/know/K-00007.md", f"key = {KEY}\n")
+    report()
+    assert looked_at == ["journal/2026-03-05.md", "memory/know/K-00007.md", "memory/know/K-00030.md"]
+    looked_at.clear()
+    monkeypatch.setattr(ahead, "_judge", lambda: b"other patterns or other code")
+    report()
+    assert len(looked_at) == first.checked
+
+
+def test_what_another_machine_found_clean_is_looked_at(mixed, report, monkeypatch, tmp_path, git, looked_at) -> None:
+    first = report()
+    git(mixed, "add", "--force", ".khms/state/cleared")
+    monkeypatch.setenv("KHMS_DATA_HOME", str(tmp_path / "elsewhere"))
+    looked_at.clear()
+    assert {f.path for f in report().findings} >= {f.path for f in first.findings}
+    assert len(looked_at) == first.checked + 1  # and that file itself, which is tracked now
+
+
+def test_where_nothing_can_be_kept_all_is_looked_at(mixed, report, monkeypatch, write, looked_at) -> None:
+    monkeypatch.setenv("KHMS_DATA_HOME", str(write(mixed, ".khms/file", "")))
+    first = report()
+    looked_at.clear()
+    assert report() == first
+    assert len(looked_at) == first.checked
+
+
+def test_bytes_that_pass_where_a_program_writes_are_looked_at_elsewhere(mixed, report, write, looked_at) -> None:
+    line = json.dumps({"sha256": "0123456789abcdef" * 4}) + "\n"
+    write(mixed, "memory/receipts/x.jsonl", line)
+    report()
+    write(mixed, "memory/x.jsonl", line)
+    looked_at.clear()
+    report()
+    assert "memory/x.jsonl" in looked_at and "memory/receipts/x.jsonl" not in looked_at
 
 
 def test_hashes_that_a_program_wrote_are_not_looked_at() -> None:

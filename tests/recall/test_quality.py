@@ -69,5 +69,5 @@ def test_notes_of_another_tool_are_found_and_stay_as_they_are(
         if query:
             asked += 1
             found += name.removesuffix(".md") in [hit.id for hit in recall(base, query, limit=5)]
-    told(told(f"adopted notes: {report['docs']} documents; {found} of {asked} descriptions in the first 5"))
+    told(f"adopted notes: {report['docs']} documents; {found} of {asked} descriptions in the first 5")
     assert asked > 150 and found >= 0.95 * asked
