@@ -23,19 +23,22 @@ Read = Callable[[str], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What the approval records say of one card. `sha256` is the hash that counts, later recorded changes included."""
+    """What the approval records say of one card. `sha256` is the hash that counts, later recorded changes included;
+    `adopted` says that the record admits a card that is older than khms."""
 
     path: str
     approved: Approved
     sha256: str
     waived: frozenset[str]
+    adopted: bool = False
 
 
 @dataclass
 class Context:
     """`files` maps a card's id to the base paths that carry it; `labels` an inbox unit to the labels that stand in it,
     `withheld` to those put aside there; `taken` a (unit, label) to the card that was made of it; `assumed` are cards
-    about to be approved. `cards` holds what was read of the base, all of it in a `whole` run."""
+    about to be approved; `twins` maps a path to another that differs from it by case only. `cards` holds what was read
+    of the base, all of it in a `whole` run."""
 
     base: Base
     read: Read
@@ -47,6 +50,7 @@ class Context:
     withheld: Mapping[str, frozenset[str]] = field(default_factory=dict)
     taken: Mapping[tuple[str, str], str] = field(default_factory=dict)
     assumed: frozenset[str] = frozenset()
+    twins: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False
     cards: dict[str, Card] = field(default_factory=dict)
     _lines: dict[str, int | None] = field(default_factory=dict)
@@ -79,6 +83,12 @@ class Context:
 
     def is_approved(self, card_id: str) -> bool:
         return card_id in self.proofs or card_id in self.assumed
+
+    def is_older(self, card_id: str) -> bool:
+        """Whether the card is older than khms: no record names it, or only one that admits such cards."""
+        if card_id in self.assumed:
+            return False
+        return all(proof.adopted for proof in self.proofs.get(card_id, ()))
 
     @cached_property
     def types(self) -> Mapping[str, CardType]:
@@ -131,5 +141,5 @@ def proofs(records: Iterable[tuple[str, Approval]]) -> dict[str, list[Proof]]:
     for path, record in held:
         for card in record.cards:
             waived = frozenset(waiver.check for waiver in record.waivers if waiver.label == card.label)
-            found[card.id].append(Proof(path, card, changed.get(card.id, card.card_sha256), waived))
+            found[card.id].append(Proof(path, card, changed.get(card.id, card.card_sha256), waived, not record.unit))
     return dict(found)

@@ -61,10 +61,12 @@ def lint(
         entries = [entry for entry in tracked.staged(repo, index) if paths is None or _below(entry.path, paths)]
         names = tracked.staged_names(repo, KNOW, ARCHIVE, INBOX, index=index)
     else:
+        if repo is not None:
+            repo.demand_whole("memory")
         listed = tracked.listing(base, repo) if paths is None else _named(base, repo, paths)
         entries = [entry for entry in (tracked.entry(base, path) for path in listed) if entry is not None]
         names = listed if paths is None else tracked.names(base, (KNOW, ARCHIVE, INBOX))
-    child = ahead.start(entries)
+    screening = ahead.start(base, entries)
     found = [subject for entry in entries for subject in subjects(entry)]
     context = survey(base, config, found, names, whole=paths is None and not staged)
     adopted = bool(config["index.notes"])
@@ -73,10 +75,12 @@ def lint(
         findings += _judge(subject, context, adopted, BY_KIND)
         if progress is not None and done % 100 == 0:
             progress(done, len(found))
-    hits = child.found() if child else None
+    hits = screening.found() if screening else None
     for subject in found:
         if hits is not None:
-            subject.take(hits.get(subject.path, ()))
+            if subject.path not in hits:
+                continue
+            subject.take(hits[subject.path])
         findings += _judge(subject, context, adopted, SCREENED)
     if generated is not None and context.whole and not any(s.kind == CARD and s.is_unreadable for s in found):
         findings += _generated(base, generated(context.cards))
@@ -141,8 +145,8 @@ def _asked(subject: Subject, context: Context) -> frozenset[str] | None:
 
 def _severity(code: str, fault: Fault, subject: Subject, context: Context, adopted: bool) -> str:
     severity = fault.severity or RULES[code].severity
-    if subject.kind == CARD and code in OLDER and not context.is_approved(subject.name):
-        return "warning"
+    if subject.kind == CARD and code in OLDER and context.is_older(subject.name):
+        return "error" if code == "KH010" and context.is_approved(subject.name) else "warning"
     if subject.kind in (CANDIDATE, PART, SINGLE) and code in PROPOSAL:
         return "warning"
     if subject.kind == NOTE and code == "KH001":

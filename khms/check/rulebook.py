@@ -4,7 +4,19 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from khms.check.context import Context
-from khms.check.rules import content, documents, form, graph, grounds, proof, references, vocabulary
+from khms.check.rules import (
+    claims,
+    content,
+    documents,
+    form,
+    graph,
+    grounds,
+    kinds,
+    proof,
+    references,
+    spelling,
+    vocabulary,
+)
 from khms.check.subject import (
     APPROVAL,
     CANDIDATE,
@@ -73,6 +85,11 @@ RULES: dict[str, Rule] = {
         "a card says why it supersedes another; supersedes and derived_from do not go round",
         (_on(graph.order, CARD, CANDIDATE, PART),),
     ),
+    "KH008": Rule(
+        "error",
+        "a card that says it corrects something has the link for it",
+        (_on(claims.corrections, CARD, CANDIDATE, PART),),
+    ),
     "KH009": Rule("error", "the status is what the links say", (_on(graph.status, CARD),)),
     "KH010": Rule(
         "error",
@@ -84,6 +101,11 @@ RULES: dict[str, Rule] = {
         "tags are registered, by their own names",
         (_on(vocabulary.registered, CARD, CANDIDATE, PART), _on(vocabulary.registry, TAG_FILE)),
     ),
+    "KH012": Rule(
+        "warning",
+        "labels fit the type; a rule and a description are two cards",
+        (_on(kinds.labels, CARD, CANDIDATE, PART),),
+    ),
     "KH013": Rule("error", "no secret stands in a tracked file", (_on(content.secrets, *_FILES),)),
     "KH014": Rule("error", "no words that would steer an agent", (_on(content.injection, CARD, CANDIDATE, SINGLE),)),
     "KH015": Rule(
@@ -92,6 +114,7 @@ RULES: dict[str, Rule] = {
         (_on(content.whole, *_FILES),),
     ),
     "KH016": Rule("warning", "a generated file is as khms writes it", ()),
+    "KH017": Rule("warning", "no two names differ by case only", (_on(spelling.twin, *_FILES),)),
 }
 
 Rules = dict[str, list[tuple[str, Judge]]]
@@ -110,7 +133,7 @@ SCREENED = _by_kind(sorted(_SCREENING))
 # What counts as a warning in a card without an approval record: it is older than the records.
 OLDER = frozenset({"KH003", "KH009", "KH010"})
 # What counts as a warning in a candidate: a reviewer sees it, and approval asks again.
-PROPOSAL = frozenset({"KH003", "KH004", "KH005", "KH006", "KH007", "KH014"})
+PROPOSAL = frozenset({"KH003", "KH004", "KH005", "KH006", "KH007", "KH008", "KH014"})
 # What is asked of a file that cannot be read, one with a merge conflict, and a candidate that was decided long ago.
 UNREADABLE = frozenset({"KH001", "KH013", "KH015"})
 CONFLICT = DECIDED = frozenset({"KH013", "KH015"})

@@ -3,7 +3,7 @@ where."""
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from khms.check.context import Context, Read, proofs
@@ -40,9 +40,16 @@ def survey(
         withheld=withheld,
         taken={(record.unit, card.label): card.id for _, record in records for card in record.cards},
         assumed=assumed,
+        twins=_twins({*names, *(subject.path for subject in found)}),
         whole=whole,
         cards={s.name: s.card for s in found if s.kind == CARD and s.error is None},
     )
+
+
+def _twins(names: Iterable[str]) -> dict[str, str]:
+    """path -> the first of those that have the same letters in other cases; that first one has no entry."""
+    first: dict[str, str] = {}
+    return {name: first[name.casefold()] for name in sorted(names) if first.setdefault(name.casefold(), name) != name}
 
 
 def _reader(base: Base) -> Read:

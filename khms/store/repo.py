@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from khms.errors import KhmsError, Refused, Unavailable
+from khms.store import programs
 from khms.store.files import tick
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ SECONDS = 120
 ZERO = "0" * 40
 WRITING = frozenset(
     {"init", "hash-object", "update-index", "read-tree", "write-tree", "commit-tree", "update-ref", "hook"}
+    | {"fetch", "push"}
 )
 
 
@@ -62,9 +64,11 @@ def _clean() -> None:
 @dataclass(frozen=True)
 class Repo:
     """The repository that holds `root`. `root` may be a sub-folder of the work tree: paths given to and taken from git
-    are relative to the work tree's top, `prefix` is what stands before the base's own paths."""
+    are relative to the work tree's top, `prefix` is what stands before the base's own paths. `context` are variables
+    that every git command gets: what git itself set up for a hook that it runs (see `receiving`)."""
 
     root: Path
+    context: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def _git(self) -> "Git":
@@ -93,6 +97,12 @@ class Repo:
         if status not in tuple(ok):
             raise GitFailed(_reason(err) or f"git {args[0]} failed", status, where=str(self.root))
         return out
+
+    def ask(
+        self, *args: str, env: Mapping[str, str], config: Sequence[str], seconds: float = SECONDS
+    ) -> tuple[int, bytes, bytes]:
+        """As `run`, for a command of which every answer counts: (exit code, standard output, standard error)."""
+        return self._execute(("git", *config, *args), stdin=None, env=env, pass_fds=(), seconds=seconds)
 
     def status(self, *args: str) -> int:
         """The exit code alone of a git command that answers by it."""
@@ -127,7 +137,7 @@ class Repo:
                     as_process=False,
                     stdout_as_string=False,
                     strip_newline_in_stdout=False,
-                    env=_environment(env),
+                    env=_environment({**self._disarmed, **dict(self.context), **env}),
                     kill_after_timeout=seconds if os.name != "nt" else None,
                     **({"pass_fds": tuple(pass_fds)} if pass_fds else {}),
                 )
@@ -140,15 +150,38 @@ class Repo:
         return int(status), _bytes(out), _bytes(err)
 
     @cached_property
+    def _disarmed(self) -> dict[str, str]:
+        """Variables that keep git from running the filters and merge drivers that the repository's own configuration
+        names: `git status` runs a filter on every file whose time differs. Those of the user's configuration stay."""
+        if not programs.suspect(self.root):
+            return {}
+        listed = self._git.execute(
+            ["git", *programs.LISTED],
+            with_exceptions=False,
+            stdout_as_string=False,
+            strip_newline_in_stdout=False,
+            env=_environment({}),
+        )
+        return programs.disarmed(_bytes(listed))
+
+    @cached_property
     def _places(self) -> tuple[str, ...]:
         """What git says of where it is, in one call: the work tree, this work tree's git folder, the shared one, what
-        stands before the base's paths, the hooks. Raises Unavailable outside a repository or in a bare one."""
+        stands before the base's paths, the hooks. Raises Unavailable outside a repository or in a bare one, and where
+        the repository's configuration puts the work tree where the base is not."""
         asked = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir", "--show-prefix", "--git-path", "hooks")
         try:
             out = self.run("rev-parse", *asked, config=("-c", "core.fsmonitor=false"))
         except GitFailed as error:
             raise self._homeless(error) from error
-        return tuple(os.fsdecode(line) for line in out.removesuffix(b"\n").split(b"\n"))
+        places = tuple(os.fsdecode(line) for line in out.removesuffix(b"\n").split(b"\n"))
+        if os.path.realpath(f"{places[0]}/{places[3]}") != os.path.realpath(self.root):
+            raise Unavailable(
+                "the repository's own configuration puts its work tree elsewhere",
+                where=places[0],
+                hint="look at it: git config --show-origin core.worktree",
+            )
+        return places
 
     def _homeless(self, error: GitFailed) -> Unavailable:
         where = str(self.root)
@@ -175,13 +208,24 @@ class Repo:
 
     @cached_property
     def folder(self) -> Path:
-        """This work tree's git folder."""
-        return self._place(1)
+        """This work tree's git folder; that of the repository where there is no work tree."""
+        return self._folders[0]
 
     @cached_property
     def common(self) -> Path:
         """The git folder that all work trees of the repository share."""
-        return self._place(2)
+        return self._folders[1]
+
+    @cached_property
+    def _folders(self) -> tuple[Path, Path]:
+        try:
+            return self._place(1), self._place(2)
+        except Unavailable:
+            asked = ("--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
+            inside, *out = self.text("rev-parse", *asked, ok=(0, 128)).split("\n")
+            if inside != "false" or len(out) != 2:
+                raise
+            return Path(out[0]), Path(os.path.normpath(self.root / out[1]))
 
     @cached_property
     def prefix(self) -> str:
@@ -253,9 +297,29 @@ class Repo:
         cut = len(self.prefix)
         return [os.fsdecode(entry[3:])[cut:] for entry in out.split(b"\0") if entry]
 
+    def demand_whole(self, *folders: str) -> None:
+        """Raises Refused where a sparse checkout leaves files below `folders` out of the work tree: what is there then
+        would be taken for all there is, and an id given or a MARK decided a second time."""
+        if not (self.folder / "info" / "sparse-checkout").exists():
+            return
+        rows = self.run("ls-files", "-t", "-z", "--", *folders).split(b"\0")
+        hidden = [os.fsdecode(row[2:]) for row in rows if row.startswith(b"S ")]
+        hidden = [name for name in hidden if not os.path.lexists(self.root / name)]
+        if hidden:
+            raise Refused(
+                f"a sparse checkout leaves {len(hidden)} of the base's files out",
+                where=f"{hidden[0]}{' and others' if len(hidden) > 1 else ''}",
+                hint=f"git sparse-checkout add {self.prefix}memory {self.prefix}journal (or disable it)",
+            )
+
+    @property
+    def hooks(self) -> Path:
+        """The folder where git looks for hooks: `core.hooksPath`, else the one that all work trees share."""
+        return self._place(4)
+
     def has_hook(self, name: str) -> bool:
         """Whether the user has a hook of this name where git looks for it."""
-        return (self._place(4) / name).exists()
+        return (self.hooks / name).exists()
 
     def run_hook(self, name: str, *args: str, index: Path, pass_fds: Sequence[int] = ()) -> None:
         """Runs the user's own commit hook `name` against `index`; raises Refused with its words where it says no."""
@@ -271,6 +335,21 @@ class Repo:
                 where="\n".join(said.splitlines()[-12:]),
                 hint="mend what the hook names, then run the command again",
             )
+
+
+QUARANTINE = ("GIT_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH")
+
+
+def receiving(folder: Path, env: Mapping[str, str] = os.environ) -> Repo:
+    """The repository that a server's hook runs for, `folder` being the hook's current one. What git set up for the push
+    stays in force: the new objects lie in quarantine, and only these variables lead there."""
+    own = folder / env.get("GIT_DIR", ".")
+    kept = {name: env[name] for name in QUARANTINE if env.get(name)}
+    kept["GIT_DIR"] = os.path.realpath(own)
+    for name in ("GIT_OBJECT_DIRECTORY", "GIT_QUARANTINE_PATH"):
+        if name in kept:
+            kept[name] = os.path.normpath(folder / kept[name])
+    return Repo(Path(kept["GIT_DIR"]), tuple(kept.items()))
 
 
 def _no_git() -> Unavailable:
