@@ -236,6 +236,12 @@ def check(demo: Demo) -> None:
     demo.khms("status")
 
 
+def audit(demo: Demo) -> None:
+    demo.step("Prove from the repository alone that every card came in by a reviewer, and is what was let in")
+    out = demo.khms("audit")
+    demo.expect("4 cards" in out, "all four cards have their record; the sentence says what that proves")
+
+
 STEPS: tuple[Callable[[Demo], None], ...] = (
     make_a_base,
     jot,
@@ -246,4 +252,5 @@ STEPS: tuple[Callable[[Demo], None], ...] = (
     inject,
     correct,
     check,
+    audit,
 )

@@ -19,7 +19,9 @@ from pathlib import Path
 from khms import __version__
 from khms.errors import Refused
 from khms.hosts.environment import VARIABLES
-from khms.measure import synthetic
+from khms.measure import chronicle, synthetic
+from khms.store import cleared
+from khms.store.layout import Base
 
 LINE = "frames failed because a ground was loose"
 PROMPT = "why does the gateway stall the ledger at midnight under load"
@@ -155,6 +157,16 @@ def _lint(stand: Stand) -> float:
     return stand.median(lambda n: stand.time([*KHMS, "lint", "--json"]))
 
 
+def _lint_first(stand: Stand) -> float:
+    """As in a fresh clone, where nothing is known of the files."""
+
+    def once(_: int) -> float:
+        cleared.place(Base(stand.base)).unlink(missing_ok=True)
+        return stand.time([*KHMS, "lint", "--json"])
+
+    return stand.median(once)
+
+
 def _lint_staged(stand: Stand) -> float:
     for path in sorted((stand.base / "memory" / "know").glob("*.md"))[:10]:
         path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
@@ -168,10 +180,55 @@ def _approve(stand: Stand) -> float:
     return stand.median(lambda n: stand.time([*KHMS, "approve", f"2026-03-05-bench-{n}", "--all"]))
 
 
+def _audited(stand: Stand, signed: bool) -> Stand:
+    """A stand of its own, with a base whose every commit approved something; made once."""
+    own = Stand(stand.folder / ("signed" if signed else "unsigned"), stand.runs)
+    if own.base.exists():
+        return own
+    own.base.mkdir(parents=True)
+    home = own.folder / "home"
+    home.mkdir()
+    cards = max(len(list((stand.base / "memory" / "know").glob("*.md"))), 50)
+    held = list(chronicle.approvals(cards, max(cards // 5, 1)))
+    signers = settings = ""
+    if signed:
+        key = own.folder / "key"
+        own.time(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
+        signers = "bench@example.org " + Path(f"{key}.pub").read_text(encoding="utf-8")
+        settings = "[review]\nrequire_signed = true\n"
+        held = chronicle.sealed(held, key)
+    own.time(["git", "init", "--quiet", "--initial-branch=main"])
+    story = own.folder / "story"
+    story.write_bytes(b"".join(chronicle.stream(held, signers, settings)))
+    own.time(["sh", "-c", 'git fast-import --quiet --done < "$0"', str(story)])
+    own.time(["git", "reset", "--quiet", "--hard"])
+    return own
+
+
+def _audit(stand: Stand) -> float:
+    own = _audited(stand, signed=False)
+    return own.median(lambda n: own.time([*KHMS, "audit", "--json"]))
+
+
+def _audit_signed(stand: Stand) -> float:
+    """The signatures were verified by the run that warms up."""
+    own = _audited(stand, signed=True)
+    return own.median(lambda n: own.time([*KHMS, "audit", "--json"]))
+
+
+def _audit_range(stand: Stand) -> float:
+    own = _audited(stand, signed=False)
+    return own.median(lambda n: own.time([*KHMS, "audit", "--range", "HEAD~1..HEAD", "--json"]))
+
+
 _ROWS: tuple[tuple[str, float, str, Callable[[Stand], float]], ...] = (
     ("khms mark", 6.0, "P", _mark),
     ("hook as installed, no server", 10.0, "P", _hook),
     ("lint of all cards", 3.0, "s", _lint),
+    ("lint of all cards, the first", 3.0, "s", _lint_first),
     ("lint --staged of ten", 0.5, "s", _lint_staged),
     ("approve of a 12-card unit", 1.2, "s", _approve),
+    ("audit of all, 5 cards a commit", 3.0, "s", _audit),
+    ("audit of all, signed, seen before", 3.0, "s", _audit_signed),
+    ("audit --range of one commit", 0.5, "s", _audit_range),
 )

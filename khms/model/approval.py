@@ -216,13 +216,16 @@ class Approval:
         """RFC 8785 canonical JSON without `signature`. A record holds texts, lists and null only, so sorted keys and
         no white space are the whole of that form here (keys are ASCII, there are no numbers)."""
         value = {key: item for key, item in self.as_json().items() if key != "signature"}
-        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8")
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
+            "utf-8", "surrogatepass"
+        )
 
 
 def approval_from(value: Mapping[str, Any], path: str) -> Approval:
-    """The record that one JSON file holds; raises Refused naming the file where a key is missing."""
+    """The record that one JSON file holds; raises Refused naming the file where a key is missing or holds what it never
+    holds."""
     try:
-        return Approval(
+        record = Approval(
             id=value["id"],
             unit=value["unit"],
             reviewer=value["reviewer"],
@@ -238,7 +241,23 @@ def approval_from(value: Mapping[str, Any], path: str) -> Approval:
             waivers=tuple(Waiver(w["check"], w["label"], w["why"]) for w in value["waivers"]),
             signature=value.get("signature"),
         )
+        _demand_texts(record)
     except (KeyError, TypeError) as error:
         raise Refused(
             f"this approval record is incomplete: {error}", where=path, hint="restore it: git checkout -- " + path
         ) from error
+    return record
+
+
+def _demand_texts(record: Approval) -> None:
+    """Raises TypeError where something else than a text stands for one: nothing after this expects that."""
+    held = [record.id, record.unit, record.reviewer, record.at, record.parent or "", record.signature or ""]
+    for card in record.cards:
+        held += [card.id, card.label, card.candidate_sha256, card.card_sha256, *card.was]
+    for change in record.transitions:
+        held += [change.id, change.field, change.why]
+    for waiver in record.waivers:
+        held += [waiver.check, waiver.label, waiver.why]
+    for item in held:
+        if not isinstance(item, str):
+            raise TypeError(f"{item!r:.40} is no text")

@@ -7,9 +7,9 @@ from khms.config import Config
 from khms.errors import Refused, Usage
 from khms.model.approval import Approval, Transition
 from khms.model.card import STATUSES, Card
-from khms.model.ulid import new_ulid
 from khms.pipeline import authority
-from khms.pipeline.record import now
+from khms.pipeline.record import next_id, now
+from khms.pipeline.seal import sealed
 from khms.pipeline.transition import Desk
 from khms.store import cards
 from khms.store.catalogue import catalogue
@@ -62,7 +62,8 @@ def change(
         recovered = str(tx.recovered) if tx.recovered else ""
         if not desk.transitions:
             return Changed(card_id, old.status, new, None, (), recovered)
-        record = Approval(new_ulid(), "", reviewer, now(), repo.head(), (), tuple(desk.transitions))
+        record = Approval(next_id(cards.approvals(base)), "", reviewer, now(), repo.head(), (), tuple(desk.transitions))
+        record = sealed(base, repo, config, record)
         changes = desk.changes()
         changes[cards.approval_path(record.id)] = record.file_bytes()
         if receiving:

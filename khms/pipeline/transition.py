@@ -11,6 +11,8 @@ from khms.model.card import ARCHIVED, Card, card_from, is_card_id
 from khms.store import cards, files, markdown
 from khms.store.layout import Base
 
+AS_IT_CAME = "as it came in"
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -30,8 +32,10 @@ class Desk:
     _held: dict[str, Held] = field(default_factory=dict)
 
     def put(self, card_id: str, text: str) -> None:
-        """Lays a new card on the desk."""
+        """Lays a new card on the desk. What it does not begin with as every card does (active, no correctors) is a
+        transition too: from the records alone it can be told how each card has to stand."""
         self._held[card_id] = Held("", text)
+        self.transitions += initial(self.card(card_id))
 
     def card(self, card_id: str) -> Card:
         """The card with the transitions so far; raises Refused where there is none or it takes none."""
@@ -111,6 +115,16 @@ class Desk:
     def cards(self) -> dict[str, Card]:
         """Every card on the desk as it shall be."""
         return {card_id: self.card(card_id) for card_id in self._held}
+
+
+def initial(card: Card) -> list[Transition]:
+    """What sets the card apart from one that is active and that nothing contradicts or refutes."""
+    found = [Transition(card.id, "status", "active", card.status, AS_IT_CAME)] if card.status != "active" else []
+    for name in ("contradicts", "refuted_by"):
+        held = getattr(card.links, name)
+        if held:
+            found.append(Transition(card.id, f"links.{name}", [], list(held), AS_IT_CAME))
+    return found
 
 
 def follow(desk: Desk, new_id: str) -> None:

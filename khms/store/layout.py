@@ -17,6 +17,7 @@ HISTORY = "memory/history"
 EVENTS = "memory/events"
 VIEWS = "memory/views"
 TAGS = "memory/tags.yaml"
+SIGNERS = "memory/signers"
 JOURNAL = "journal"
 NEXT_ID = "tools/.next_id"
 

@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -5,10 +6,15 @@ from typing import Any
 import pytest
 
 from khms import config
+from khms.check import audit, audit_change
+from khms.check.audit import Report as Audit
 from khms.check.lint import Report, lint
 from khms.errors import Refused
-from khms.model.approval import Approval, Approved, Transition, Waiver, card_sha256
+from khms.model.approval import Approval, Approved, Transition, Waiver, approval_from, card_sha256
 from khms.model.finding import Finding
+from khms.pipeline.approve import approve as let_in
+from khms.pipeline.ruling import Wish
+from khms.store import history, markdown
 from khms.store.layout import Base
 from khms.store.repo import Repo
 
@@ -85,3 +91,102 @@ def approve(base: Base) -> Callable[..., Path]:
         return path
 
     return record
+
+
+LINE = "frames failed because a ground was loose"
+NUMBERS = ("nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+class Reviewed:
+    """A base in which all came in through the review, and how to ask an audit about it. `told` of an audit are its
+    findings as (code, file name)."""
+
+    def __init__(self, base: Base, git: Callable[..., str]) -> None:
+        self.base, self.git = base, git
+
+    @property
+    def repo(self) -> Repo:
+        return Repo(self.base.root)
+
+    def head(self) -> str:
+        return self.git(self.base, "rev-parse", "HEAD")
+
+    def commit(self, message: str = "a commit") -> str:
+        self.git(self.base, "add", "--all")
+        self.git(self.base, "commit", "--quiet", "--allow-empty", "-m", message)
+        return self.head()
+
+    def propose(self, unit: str, *labels: str, **keys: Any) -> None:
+        for label in labels:
+            meta: dict[str, Any] = {
+                "id": label,
+                "type": "problem-solution",
+                "level": "observation",
+                "status": "active",
+                "title": f"The claim of {label}",
+                "tags": [],
+                "scope": "universal",
+                "evidence": "reported",
+                "source": "journal/2026-03-04.md line 3",
+                "date": "2026-03-04",
+                "links": {"contradicts": [], "supersedes": None, "refuted_by": []},
+                "relation": {"kind": "new"},
+                "quotes": [{"source": "journal", "text": LINE, "grade": "EXACT"}],
+            } | keys
+            path = self.base.inbox / unit / f"{label}.md"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            words = " ".join(NUMBERS[int(char)] for char in unit if char.isdigit())
+            path.write_text(markdown.render(meta, f"FIX: what {label} says is {words}\n"), encoding="utf-8")
+        self.commit(f"propose {unit}")
+
+    def approve(self, unit: str, *labels: str) -> str:
+        """Approves candidates (all without labels) and returns the record's path."""
+        wish = Wish(labels=labels, everything=not labels)
+        done = let_in(self.base, self.repo, config.load(self.base.root), unit, wish, lambda base, cards: {})
+        assert done.commit
+        return f"memory/approvals/{done.record}.json"
+
+    def record(self, path: str) -> Approval:
+        return approval_from(json.loads(self.base.path(path).read_text(encoding="utf-8")), path)
+
+    def file(self, record: Approval) -> str:
+        """Writes a record by hand, as a forger would."""
+        path = f"memory/approvals/{record.id}.json"
+        self.base.path(path).write_bytes(record.file_bytes())
+        return path
+
+    def whole(self) -> Audit:
+        return audit.whole(self.base, self.repo)
+
+    def between(self, a: str, b: str = "HEAD") -> Audit:
+        return audit_change.between(self.repo, self.repo.prefix, *history.resolved(self.repo, a, b))
+
+    def staged(self) -> Audit:
+        self.git(self.base, "add", "--all")
+        return audit_change.staged(self.base, self.repo)
+
+
+def told(report: Audit) -> list[tuple[str, str]]:
+    return [(one.finding.code, one.finding.path.rpartition("/")[2]) for one in report.troubles]
+
+
+@pytest.fixture
+def reviewed(base: Base, git: Callable[..., str]) -> Reviewed:
+    """K-00001 to K-00004, of two approvals: K-00003 contradicts K-00001, K-00004 took the place of K-00002."""
+    held = Reviewed(base, git)
+    held.propose("2026-03-05-nightly", "C1", "C2")
+    held.approve("2026-03-05-nightly")
+    held.propose("2026-03-06-nightly", "C1", relation={"kind": "contradicts", "target": "K-00001", "because": "seen"})
+    held.propose("2026-03-06-nightly", "C2", relation={"kind": "supersedes", "target": "K-00002", "because": "seen"})
+    held.approve("2026-03-06-nightly")
+    return held
+
+
+@pytest.fixture
+def codes() -> Callable[[Audit], list[tuple[str, str]]]:
+    return told
+
+
+@pytest.fixture
+def reviewed_class() -> type[Reviewed]:
+    return Reviewed
