@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from khms.cli.output import clean, fold, one_line, print_json, table
+from khms.cli import shared
+from khms.cli.output import block, clean, fold, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import No, Refused, Unavailable, Usage
 from khms.model.card import STATUSES, Card, as_list, as_text, canonical_type
@@ -31,6 +32,13 @@ def card() -> None:
 @click.option("--source", default="", help="Where it stands; words in double quotes at its end become a quote.")
 @click.option("--evidence", default="", metavar="HOW", help="measured, observed or reported.")
 @click.option("--scope", default="", help="What it holds for; universal where nothing is said.")
+@click.option(
+    "--derived-from",
+    "derived_from",
+    multiple=True,
+    metavar="K-…",
+    help="A card it follows from; several times for more.",
+)
 @click.option("--open", "edit", is_flag=True, help="Write it in your editor.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
@@ -43,6 +51,7 @@ def new(
     source: str,
     evidence: str,
     scope: str,
+    derived_from: tuple[str, ...],
     edit: bool,
     as_json: bool,
 ) -> None:
@@ -52,14 +61,15 @@ def new(
     echo "At 3 bar the valve stays shut." | khms card new fact --title "The valve needs 4 bar" \\
         --evidence measured --source 'journal/2026-03-04.md line 22: "opened at 4 bar, not at 3"' --body -
     khms card new problem-solution --open
+    khms card new principle --open --derived-from K-00004 --derived-from K-00005
     """
     from khms.pipeline import manual
 
     kind = manual.card_type(type_, session.config)
     text = _body(session, body)
-    draft = manual.Draft(kind.name, title, text, tags, scope, evidence, source)
+    draft = manual.Draft(kind.name, title, text, tags, scope, evidence, source, derived_from)
     if edit:
-        draft = _edited(draft, text or manual.skeleton(kind))
+        draft = _edited(draft, text or manual.skeleton(kind), derived=kind.level == "derived")
     made = manual.propose(session.base, session.repo, session.config, draft)
     if as_json:
         print_json(
@@ -104,7 +114,7 @@ def _body(session: Session, where: str | None) -> str:
         raise Usage("the body is not UTF-8", hint="save it as UTF-8") from error
 
 
-def _edited(draft: "Draft", body: str) -> "Draft":
+def _edited(draft: "Draft", body: str, *, derived: bool) -> "Draft":
     """The draft as it comes back from the person's editor. Raises Unavailable where the editor failed, Refused where
     nothing was saved or nothing was written under the labels."""
     from dataclasses import replace
@@ -117,6 +127,7 @@ def _edited(draft: "Draft", body: str) -> "Draft":
         "scope": draft.scope,
         "evidence": draft.evidence,
         "source": draft.source,
+        **({"derived_from": list(draft.derived_from)} if derived or draft.derived_from else {}),
     }
     without = "or without an editor: --title 'the claim' --body FILE"
     try:
@@ -144,6 +155,7 @@ def _edited(draft: "Draft", body: str) -> "Draft":
         scope=as_text(page.meta.get("scope")),
         evidence=as_text(page.meta.get("evidence")),
         source=as_text(page.meta.get("source")),
+        derived_from=as_list(page.meta.get("derived_from")),
         body=page.body,
     )
 
@@ -272,6 +284,7 @@ def status(
     from khms.pipeline.status import change
     from khms.render import views
 
+    remote = shared.begin(session, [card_id, *([by] if by else [])])
     done = change(
         session.base,
         session.repo,
@@ -283,6 +296,7 @@ def status(
         views=views.for_base,
         here=here,
     )
+    shared.finish(session, remote, changed=bool(done.commit))
     if as_json:
         print_json(
             {
@@ -338,28 +352,28 @@ def _page(session: Session, found: "Found") -> Iterator[str]:
     if found.warning:
         yield click.style(clean(found.warning), fg="red") if session.colour else clean(found.warning)
     title = "" if found.title == found.id else f"  {' '.join(found.title.split())}"
-    head = clean(found.id + title)
+    head = fold(clean(found.id + title), 2)
     yield click.style(head, bold=True) if session.colour else head
     yield clean(f"{found.path}:{found.line}")
-    yield from (clean(f"note: {note}") for note in found.notes)
+    yield from (fold(clean(f"note: {note}"), 2) for note in found.notes)
     keys = ("type", "level", "status", "scope", "evidence", "date")
     facts = [as_text(found.meta.get(key)) for key in keys]
     if any(facts):
         yield clean(" · ".join(fact for fact in facts if fact))
     tags = ", ".join(as_list(found.meta.get("tags")))
     if tags:
-        yield clean(f"tags: {tags}")
+        yield fold(clean(f"tags: {tags}"), 2)
     if as_text(found.meta.get("source")):
-        yield clean(f"source: {found.meta['source']}")
+        yield fold(one_line(f"source: {found.meta['source']}"), 2)
     if found.belief:
         yield f"belief: {found.belief}"
-    yield from (line for line in _edge_lines((), (), found.correctors))
+    yield from (fold(line, 4) for line in _edge_lines((), (), found.correctors))
     yield ""
-    yield clean(found.body).rstrip("\n")
+    yield from block(clean(found.body).rstrip("\n"), "")
     edges = list(_edge_lines(found.links, found.named_by, found.correctors))[len(found.correctors) :]
     if edges:
         yield ""
-        yield from edges
+        yield from (fold(line, 4) for line in edges)
     if found.history:
         yield ""
         yield from (clean(f"{event.at}  {event.what}, {event.who}  {event.record}") for event in found.history)

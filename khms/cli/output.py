@@ -9,6 +9,11 @@ if TYPE_CHECKING:
 
 NARROWEST = 16  # cells that a column of prose needs to be read
 _DEFAULT = 80  # columns of a terminal that does not tell
+_ENDING = "。、，．！？：；）］｝」』】》〉…々ー"
+_WIDE = (  # Unicode's wide blocks: one character, two cells
+    "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
+    "\U00020000-\U0003fffd"
+)
 
 
 def clean(text: str) -> str:
@@ -69,26 +74,45 @@ def console(*, error: bool = False) -> "Console":
 
 def fold(text: str, indent: int = 0, width: int | None = None) -> str:
     """One cleaned line for a person, with a hanging indent: cut at blanks to the terminal's width, whole in a pipe. A
-    word (a path, an id) is never cut."""
+    word (a path, an id) is never cut; a script without blanks is, between its characters."""
     if width is None:
         if not sys.stdout.isatty():
             return text
-        width = _width()
+        width = terminal_width()
     from rich.cells import cell_len
 
     lead = text[: len(text) - len(text.lstrip(" "))]
     lines, line = [], lead
     for word in text[len(lead) :].split(" "):
-        longer = f"{line} {word}" if line != lead else line + word
-        if cell_len(longer) > width and line.strip():
-            lines.append(line.rstrip())
-            line = lead = " " * min(indent, width // 2)
-            longer = line + word
-        line = longer
+        glue = " " if line != lead else ""
+        for part in _parts(word):
+            longer = line + glue + part
+            if cell_len(longer) > width and line.strip():
+                lines.append(line.rstrip())
+                line = lead = " " * min(indent, width // 2)
+                longer = line + part
+            line, glue = longer, ""
     return "\n".join([*lines, line.rstrip()])
 
 
-def _width() -> int:
+def _parts(word: str) -> list[str]:
+    """Where a word may be cut: between wide characters, but not before the sign that ends a clause."""
+    if word.isascii():
+        return [word]
+    import re
+
+    return re.findall(f"[{_WIDE}][{_ENDING}]*|[^{_WIDE}]+", word) or [word]
+
+
+def block(text: str, prefix: str) -> list[str]:
+    """The lines of a cleaned text, each folded to the terminal's width with `prefix` before every row of it."""
+    width = terminal_width() - len(prefix) if sys.stdout.isatty() else None
+    lines = (line.expandtabs(4).rstrip() for line in text.split("\n"))
+    rows = (row for line in lines for row in fold(line, len(line) - len(line.lstrip()), width).split("\n"))
+    return [f"{prefix}{row}".rstrip() for row in rows]
+
+
+def terminal_width() -> int:
     import shutil
 
     return shutil.get_terminal_size((_DEFAULT, 24)).columns
@@ -103,7 +127,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         for row in [headings, *cells]:
             print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return
-    _grid(headings, cells, _width())
+    _grid(headings, cells, terminal_width())
 
 
 def _grid(headings: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> None:

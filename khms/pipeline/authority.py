@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from khms.config import Config
 from khms.errors import Refused
@@ -10,11 +11,40 @@ from khms.store.layout import ARCHIVE, KNOW
 from khms.store.repo import Repo
 
 
-def reviewer(repo: Repo, config: Config, env: Mapping[str, str] = os.environ) -> str:
-    """Who is approving: git's identity, or `agent:<host>` where an agent is allowed to. Raises Refused in a background
-    run and in an agent host's environment, Unavailable without an identity."""
+@dataclass(frozen=True, slots=True)
+class Attested:
+    """A git host's word for who approved: `reviewer` as a record names them, `request` where that can be read. Only
+    `pipeline.merged` makes one, of what the host answered; no option and no variable does."""
+
+    reviewer: str
+    request: str
+
+
+def demand_job(env: Mapping[str, str] = os.environ) -> None:
+    """Raises Refused where a host's word cannot be asked for: in a background run, and in an agent host's environment,
+    whatever the settings allow an agent to do in its own name."""
+    _demand_foreground(env)
+    if host := agent_host(env):
+        raise Refused(
+            f"this is the environment of {host}: a job of the git host takes in what a request's reviewer approved",
+            hint="the job that khms hook install github writes; or a person, at a terminal: khms approve UNIT",
+        )
+
+
+def _demand_foreground(env: Mapping[str, str]) -> None:
     if env.get("KHMS_BACKGROUND"):
         raise Refused("a background run may only propose", hint="a person approves, at a terminal")
+
+
+def reviewer(
+    repo: Repo, config: Config, env: Mapping[str, str] = os.environ, *, attested: Attested | None = None
+) -> str:
+    """Who is approving: git's identity, `agent:<host>` where an agent is allowed to, or whom a git host attested.
+    Raises Refused in a background run and in an agent host's environment, Unavailable without an identity."""
+    if attested is not None:
+        demand_job(env)
+        return attested.reviewer
+    _demand_foreground(env)
     identity = repo.identity()
     host = agent_host(env)
     if not host:
@@ -60,12 +90,17 @@ def demand_branch(repo: Repo, config: Config, *, here: bool) -> bool:
     return False
 
 
-def demand_calm(repo: Repo) -> None:
-    """Raises Refused while git is in the middle of something, or while cards hold changes that nobody committed. On an
-    unborn branch nothing can differ from a commit."""
+def demand_idle(repo: Repo) -> None:
+    """Raises Refused while git is in the middle of something."""
     busy = repo.operation()
     if busy:
         raise Refused(f"{busy} is in progress here", where=str(repo.root), hint="finish or abort it first")
+
+
+def demand_calm(repo: Repo) -> None:
+    """As `demand_idle`, and raises Refused while cards hold changes that nobody committed. On an unborn branch nothing
+    can differ from a commit."""
+    demand_idle(repo)
     if repo.head() is None:
         return
     changed = repo.dirty(KNOW, ARCHIVE)

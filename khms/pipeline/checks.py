@@ -3,7 +3,7 @@ when it is approved. A check is one function and one row.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from khms.check.screening import screen
 from khms.config import Config
@@ -13,8 +13,10 @@ from khms.model.outcome import FAIL, PASS, Outcome
 from khms.pipeline import duplicates, quotes, relations, specifics
 from khms.pipeline.duplicates import Bodies, Claims
 from khms.pipeline.quotes import Reader
+from khms.pipeline.refusals import Refusals, refusals, unit_name
 from khms.store.inbox import Unit
 from khms.store.layout import Base
+from khms.store.receipts import ledger
 
 SECRET = "secret"  # the kind of what screening finds that must be written nowhere
 
@@ -23,7 +25,7 @@ SECRET = "secret"  # the kind of what screening finds that must be written nowhe
 class Case:
     """A candidate with all that the checks ask about. `relation` is the one that counts and `settled` says that a
     reviewer gave it; `single` marks an older single-file unit; `labels` are the unit's; `least` is the Jaccard index
-    from which two bodies say the same."""
+    from which two bodies say the same; `refused` is what reviewers refused before."""
 
     candidate: Candidate
     relation: Relation
@@ -34,6 +36,7 @@ class Case:
     labels: Collection[str] = ()
     settled: bool = False
     single: bool = False
+    refused: Refusals = field(default_factory=Refusals)
 
 
 def _quotes(case: Case) -> list[Outcome]:
@@ -58,6 +61,15 @@ def _duplicates(case: Case) -> list[Outcome]:
     return [duplicates.check(case.candidate, case.relation, case.cards, case.bodies, case.least)]
 
 
+def _refused(case: Case) -> list[Outcome]:
+    label = case.candidate.label
+    found = case.refused.same(case.candidate.body, case.least)
+    if not found:
+        return [Outcome("refused", label, PASS)]
+    mend = f"khms unreject {unit_name(found[0].unit)} {found[0].label}"
+    return [Outcome("refused", label, FAIL, f"{found[0]} ({mend} takes that back)")]
+
+
 def _screening(case: Case) -> list[Outcome]:
     label = case.candidate.label
     hits = screen("\n\n".join(texts(case.candidate)))
@@ -75,6 +87,7 @@ CHECKS: dict[str, Callable[[Case], list[Outcome]]] = {
     "specifics": _specifics,
     "relations": _relations,
     "duplicates": _duplicates,
+    "refused": _refused,
     "screening": _screening,
 }
 
@@ -106,8 +119,12 @@ def examine(
     cards: Mapping[str, Card],
     bodies: Claims,
     config: Config,
+    *,
+    settled: bool = False,
+    refused: Refusals | None = None,
 ) -> list[Outcome]:
-    """The checks of one candidate of a unit as its file stands now, under the relation that counts. A relation that
+    """The checks of one candidate of a unit as its file stands now, under the relation that counts; `settled` says that
+    a reviewer gave it; `refused` is what reviewers refused before, read here where it is not given. A relation that
     nobody judged is left to the caller, who knows whether the reviewer accepts it."""
     case = Case(
         candidate=candidate,
@@ -117,8 +134,9 @@ def examine(
         reader=Reader(base),
         least=config["nightly.same_jaccard"],
         labels={other.label for other in unit.candidates},
-        settled=relation != candidate.relation,
+        settled=settled,
         single=unit.single,
+        refused=refusals(base, ledger(base)) if refused is None else refused,
     )
     found = run(case)
     return [outcome for outcome in found if outcome.check != "relations" or relation.kind != "unjudged"]

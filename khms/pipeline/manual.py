@@ -45,6 +45,7 @@ class Draft:
     scope: str = ""
     evidence: str = ""
     source: str = ""
+    derived_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
     _demand(draft, kind)
     with exclusive(repo, "card new") as tx:
         shelf = cards.shelf(base)
+        _demand_cards(draft, shelf)
         candidate = _candidate(base, draft, kind, _nearest(draft, shelf, config))
         unit = _name(base)
         folder = inbox.unit_path(unit)
@@ -113,7 +115,7 @@ def _checked(base: Base, config: Config, candidate: Candidate, unit: str, shelf:
     once held."""
     held = inbox.Unit(unit, inbox.unit_path(unit), single=False, candidates=(candidate,))
     claims = claims_of(shelf.cards.values())
-    found = merged(checks.examine(base, held, candidate, Relation("new"), shelf.cards, claims, config))
+    found = merged(checks.examine(base, held, candidate, Relation("new"), shelf.cards, claims, config, settled=True))
     screened = found.get("screening")
     if screened and screened.state == FAIL and SECRET in screened.message.split():
         raise Refused(
@@ -138,6 +140,14 @@ def _demand(draft: Draft, kind: CardType) -> None:
             f"a card of type {kind.name} says how it is known",
             hint="--evidence measured|observed|reported  --source 'a path with its line, a URL, a session, a commit'",
         )
+    if kind.level == "derived" and not draft.derived_from:
+        raise Usage(f"a card of type {kind.name} says what it follows from", hint="--derived-from K-… (several times)")
+
+
+def _demand_cards(draft: Draft, shelf: Shelf) -> None:
+    missing = [card_id for card_id in draft.derived_from if card_id not in shelf.cards]
+    if missing:
+        raise Usage(f"there is no card {', '.join(missing)}", hint="khms card list shows what there is")
 
 
 def _nearest(draft: Draft, shelf: Shelf, config: Config) -> tuple[str, ...]:
@@ -159,7 +169,8 @@ def _candidate(base: Base, draft: Draft, kind: CardType, nearest: Sequence[str])
         "evidence": draft.evidence or None,
         "source": draft.source.strip() or None,
         "date": datetime.date.today().isoformat(),
-        "links": {name: None if name == "supersedes" else [] for name in RELATIONS},
+        "links": {name: None if name == "supersedes" else [] for name in RELATIONS}
+        | {"derived_from": list(dict.fromkeys(draft.derived_from))},
         "mark": None,
         "confidence": None,
         "nearest": list(nearest),

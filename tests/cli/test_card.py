@@ -80,14 +80,47 @@ def test_what_nobody_could_approve_is_not_written(
     assert git(base, "rev-parse", "HEAD") == head and not list(base.inbox.iterdir())
 
 
-def test_types(base: Base, run_khms: Run) -> None:
+def test_types(base: Base, run_khms: Run, add_card: Callable[..., Path]) -> None:
+    add_card(base, "K-00001")
     base.config.write_text('[cards.types.recipe]\nlevel = "derived"\nlabels = ["TAKE"]\n', encoding="utf-8")
-    assert run_khms("card", "new", "recipe", "--title", "x", "--body", "-", input="TAKE: eggs\n").returncode == 0
+    assert (
+        run_khms(
+            "card", "new", "recipe", "--title", "x", "--body", "-", "--derived-from", "K-00001", input="x\n"
+        ).returncode
+        == 0
+    )
     done = run_khms("card", "new", "fct", "--title", "x", "--body", "-", input="x\n")
     assert done.returncode == 2 and "problem-solution" in done.stderr and "recipe" in done.stderr
     body = "SYMPTOM: a\nFIX: b\n"
     arrow = run_khms("card", "new", "problem→solution", *FACT[3:], "--title", "x", "--source", SOURCE, input=body)
     assert arrow.returncode == 0, arrow.stderr
+
+
+def test_a_derived_card_names_what_it_follows_from(base: Base, run_khms: Run, add_card: Callable[..., Path]) -> None:
+    for number in (1, 2):
+        add_card(base, f"K-0000{number}", title="Something", body=f"Words that only number {number} has.\n")
+    principle = ("card", "new", "principle", "--title", "Look at the path first", "--body", "-")
+    body = "HOLDS: the path loses more than the source\n"
+    done = run_khms(*principle, input=body)
+    assert done.returncode == 2 and "--derived-from" in done.stderr
+    assert run_khms(*principle, "--derived-from", "K-00009", input=body).returncode == 2
+    both = ("--derived-from", "K-00001", "--derived-from", "K-00002")
+    done = run_khms(*principle, *both, "--json", input=body)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    (candidate,) = inbox.find(base, made["unit"]).candidates
+    assert candidate.meta["links"]["derived_from"] == ["K-00001", "K-00002"]
+    subprocess.run(["git", "add", "--all"], cwd=base.root, check=True)
+    subprocess.run(["git", "commit", "--quiet", "-m", "older cards"], cwd=base.root, check=True)
+    done = run_khms(*made["approve"][1:])
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_without_frontmatter_is_no_active_card(base: Base, run_khms: Run, write: Callable[..., Path]) -> None:
+    write(base, "memory/know/K-00001.md", "Only words.\n")
+    done = run_khms("card", "list")
+    assert done.returncode == 1 and "active" not in done.stdout
+    assert "memory/know/K-00001.md:1: the frontmatter is missing" in done.stderr
 
 
 def test_an_agents_proposal_says_so(base: Base, run_khms: Run) -> None:

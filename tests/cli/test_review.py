@@ -1,7 +1,9 @@
 """`khms inbox`, `khms approve`: what a reviewer sees, and which calls are refused as wrong."""
 
 import json
+import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -141,3 +143,27 @@ def test_after_an_approval_lint_has_no_errors(base: Base, run_khms: Run, commit:
     assert run_khms("approve", UNIT, "--all").returncode == 0
     found = json.loads(run_khms("lint", "--json").stdout)["findings"]
     assert [finding for finding in found if finding["severity"] == "error"] == []
+
+
+def test_tables_and_texts_fit_a_terminal_of_eighty_columns(base: Base, commit: Run) -> None:
+    long = "one turn of the screw was enough, and the frames came in whole again " * 3
+    put(base, title=long, body=f"FIX: {long}\n", relation={"kind": "new", "because": long})
+    unit = base.inbox / UNIT / "unit.json"
+    unit.write_text('{"created": "2026-03-05T02:00:00+01:00"}', encoding="utf-8")
+    commit(base)
+    pexpect = pytest.importorskip("pexpect")
+    for call in (["inbox", "list"], ["inbox", "show"], ["show", f"{UNIT}/C1"]):
+        child = pexpect.spawn(
+            str(Path(sys.executable).parent / "khms"),
+            call,
+            cwd=str(base.root),
+            dimensions=(24, 80),
+            encoding="utf-8",
+            timeout=60,
+        )
+        child.expect(pexpect.EOF)
+        rows = re.sub(r"\x1b\[[0-9;]*m", "", child.before).replace("\r", "").split("\n")
+        assert [row for row in rows if len(row) > 80] == []
+        if call == ["inbox", "list"]:
+            assert rows[0].split() == ["unit", "created", "pending", "flagged", "deferred", "dropped"]
+            assert rows[2].split()[:3] == [UNIT, "2026-03-05", "02:00"]

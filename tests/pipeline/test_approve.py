@@ -9,7 +9,8 @@ import pytest
 from khms.config import load
 from khms.errors import KhmsError, Refused, Unavailable, Usage
 from khms.model.approval import candidate_sha256, card_sha256
-from khms.pipeline.approve import Result, Wish, approve
+from khms.pipeline.approve import Result, approve
+from khms.pipeline.ruling import Wish
 from khms.pipeline.withhold import withhold
 from khms.store import markdown
 from khms.store.layout import Base
@@ -100,7 +101,7 @@ def test_labels_become_ids_in_structured_places_only(base: Base, add_candidate: 
     commit(base)
     assert "C2 names C1" in refusal(base, "C2").where
     let_in(base, "C1")
-    let_in(base, "C2", waived=frozenset({("specifics", "C2")}), why="the code span shows the form of a link")
+    let_in(base, "C2", waived={("specifics", "C2"): ""}, why="the code span shows the form of a link")
     page = markdown.read(base.know / "K-00002.md", "")
     assert page.meta["links"]["derived_from"] == ["K-00001"]
     assert page.body == body.replace("see [[C1]] and [[C1|", "see [[K-00001]] and [[K-00001|")
@@ -136,6 +137,7 @@ def test_contradicting_challenges_and_links_both_ways(
     assert old.meta["status"] == "challenged" and old.meta["links"]["contradicts"] == ["K-00002"]
     assert new.meta["status"] == "active" and new.meta["links"]["contradicts"] == ["K-00001"]
     assert [(t.field, t.old, t.new) for t in result.transitions] == [
+        ("links.contradicts", [], ["K-00001"]),
         ("links.contradicts", [], ["K-00002"]),
         ("status", "active", "challenged"),
     ]
@@ -227,9 +229,9 @@ def test_a_waiver_is_recorded_and_a_secret_cannot_be_waived(base: Base, add_cand
     key = "ghp_" + "a1B2" * 9
     add_candidate(base, "C2", body=f"FIX: use {key}\n")
     commit(base)
-    let_in(base, "C1", waived=frozenset({("quotes", "C1")}), why="the log is gone, I saw it")
+    let_in(base, "C1", waived={("quotes", "C1"): ""}, why="the log is gone, I saw it")
     assert record(base)["waivers"] == [{"check": "quotes", "label": "C1", "why": "the log is gone, I saw it"}]
-    said = refusal(base, "C2", waived=frozenset({("screening", "C2")}), why="I want it")
+    said = refusal(base, "C2", waived={("screening", "C2"): ""}, why="I want it")
     assert key not in str(said)
 
 
@@ -374,10 +376,10 @@ def test_an_old_candidate_without_a_mark_and_one_that_disputes_come_in(
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        ({"waived": frozenset({("foo", "C1")})}, "no check foo"),
+        ({"waived": {("foo", "C1"): ""}}, "no check foo"),
         ({"accepted": frozenset({"bogus"})}, "no check bogus"),
-        ({"waived": frozenset({("quotes", "C9")})}, "C9 is not among"),
-        ({"waived": frozenset({("quotes", "C2")})}, "C2 is not among"),
+        ({"waived": {("quotes", "C9"): ""}}, "C9 is not among"),
+        ({"waived": {("quotes", "C2"): ""}}, "C2 is not among"),
         ({"relations": {"C7": "new"}}, "C7 is not among"),
     ],
 )
@@ -396,7 +398,7 @@ def test_a_waiver_that_nothing_called_for_is_not_recorded(base: Base, add_candid
     quote = {"source": "journal", "text": "words that stand in no source at all", "grade": "ABSENT"}
     add_candidate(base, "C1", quotes=[quote])
     commit(base)
-    waived = frozenset({("quotes", "C1"), ("specifics", "C1"), ("screening", "C1")})
+    waived = dict.fromkeys([("quotes", "C1"), ("specifics", "C1"), ("screening", "C1")], "")
     result = let_in(base, "C1", waived=waived, why="I saw it")
     assert [w["check"] for w in record(base)["waivers"]] == ["quotes"]  # type: ignore[attr-defined]
     assert result.unneeded == ("screening:C1", "specifics:C1")
