@@ -2,13 +2,14 @@
 # make test     every test
 # make check    format, lint, types, layers
 # make bench    how fast it is on this machine
+# make soak     the long simulations, at the size of a night
 #
 # Each makes .venv and installs what it needs there.
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench soak clean
 demo: .venv/khms.installed
 	$(BIN)/khms demo
 
@@ -23,6 +24,9 @@ check: .venv/dev.installed
 
 bench: .venv/khms.installed
 	$(BIN)/khms bench
+
+soak: .venv/dev.installed
+	KHMS_SOAK=60 $(BIN)/python -m pytest -q -m slow tests/end_to_end/test_twenty_clones.py tests/pipeline/test_sync.py
 
 clean:
 	rm -rf .venv dist build _site .mypy_cache .ruff_cache .pytest_cache .hypothesis

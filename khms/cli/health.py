@@ -1,14 +1,18 @@
 """How the base is: `status` for what waits, `doctor` for what is wrong."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, fold, one_line, print_json
+from khms.cli.output import clean, console, fold, one_line, print_json
 from khms.cli.session import Session
+from khms.errors import Usage
 
 if TYPE_CHECKING:
     from khms.measure.status import Status
+    from khms.pipeline.sync import Standing
 
 _MARKS = {"ok": "ok", "mended": "mended", "note": "note", "bad": "BAD"}
 _COLOURS = {"ok": "green", "mended": "cyan", "note": "yellow", "bad": "red"}
@@ -45,6 +49,8 @@ def _show(session: Session, found: "Status") -> None:
     rows.append(("last weekly", found.last_weekly or "never"))
     index = "none yet" if found.docs is None else f"{found.docs} documents"
     rows.append(("index", index + (f", behind: {found.behind_why}" if found.behind and found.docs is not None else "")))
+    if found.shared:
+        rows.append(("shared", _standing(found.shared)))
     if found.lock:
         rows.append(("lock", found.lock))
     for name, value in rows:
@@ -57,11 +63,22 @@ def _show(session: Session, found: "Status") -> None:
                 session.say(fold(f"              {one_line(line)}", 14))
 
 
+def _standing(shared: "Standing") -> str:
+    place = f"{shared.remote} {shared.branch}"
+    said = []
+    if shared.ahead:
+        said.append(f"{shared.ahead} commits not published, {shared.approvals} of them approvals or transitions")
+    if shared.behind:
+        said.append(f"{shared.behind} behind the last fetch")
+    return f"{place}: {'; '.join(said)} (khms sync)" if said else f"{place}: as of the last fetch, the same"
+
+
 @click.command()
 @click.option("--repair", is_flag=True, help="Mend what needs no judgement: index, leftovers, generated files.")
+@click.option("--secrets", is_flag=True, help="Look for secrets in all of git's history, and do nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_context
-def doctor(ctx: click.Context, repair: bool, as_json: bool) -> None:
+def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> None:
     """Find what is wrong with the base and around it, and say what mends it. Exit 1 where something stays wrong.
 
     A command that was killed half-way is finished or undone at once; everything else is left alone without --repair.
@@ -69,6 +86,11 @@ def doctor(ctx: click.Context, repair: bool, as_json: bool) -> None:
     from khms.measure.doctor import BAD, OK, examine
 
     session: Session = ctx.obj
+    if secrets:
+        if repair:
+            raise Usage("--secrets and --repair exclude each other", hint="khms redact takes words out of cards")
+        _secrets(ctx, session, as_json)
+        return
     results = examine(session.base, repair=repair)
     if as_json:
         print_json({"schema": "khms.doctor/1", "checks": [result.as_json() for result in results]})
@@ -84,3 +106,44 @@ def doctor(ctx: click.Context, repair: bool, as_json: bool) -> None:
                     print("\n".join(fold(f"{'':<20}{part}", 20) for part in clean(line).splitlines()))
     if any(result.state == BAD for result in results):
         ctx.exit(1)
+
+
+def _secrets(ctx: click.Context, session: Session, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from khms.measure.secrets import scan
+
+    with _progress(session, as_json) as progress:
+        found = scan(session.repo, progress)
+    if as_json:
+        leaks = [asdict(leak) for leak in found.leaks]
+        print_json({"schema": "khms.secrets/1", "looked": found.looked, "findings": leaks, "large": list(found.large)})
+    else:
+        for leak in found.leaks:
+            place = f"{leak.path}:{leak.line}" if leak.path else f"its message, line {leak.line}"
+            still = "" if leak.here or not leak.path else "  (not in the file today)"
+            print(fold(one_line(f"{leak.commit[:12]} {place}: {leak.id}: {leak.snippet}{still}"), 13))
+        for path in found.large:
+            session.note(one_line(f"too large to look at: {path}"))
+        count = len(found.leaks)
+        said = "nothing looks like a secret" if not count else f"{count} place{'' if count == 1 else 's'} to look at"
+        session.say(f"{found.looked} contents of the history looked through: {said}")
+        if count:
+            session.say("renew what is real; khms redact takes it out of a card and tells how history is rewritten")
+    if found.leaks:
+        ctx.exit(1)
+
+
+@contextmanager
+def _progress(session: Session, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal's standard error."""
+    import sys
+
+    if as_json or session.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(error=True), transient=True) as bar:
+        task = bar.add_task("history", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from khms.config import Config
 from khms.errors import KhmsError
@@ -20,6 +20,9 @@ from khms.store import cards, files, inbox, lock
 from khms.store.layout import Base
 from khms.store.receipts import Ledger, ledger
 from khms.store.repo import Repo
+
+if TYPE_CHECKING:
+    from khms.pipeline.sync import Standing
 
 JOBS = ("nightly", "weekly")
 T = TypeVar("T")
@@ -45,7 +48,8 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class Status:
     """`open_marks` is None where the journal or the receipts cannot be read, `units` where the approvals cannot. The
-    last runs are ISO times of the last success, None where there was none. `lock` names who holds the approval lock."""
+    last runs are ISO times of the last success, None where there was none. `lock` names who holds the approval lock,
+    `shared` tells how the branch stands to its remote, None where it has none."""
 
     root: str
     branch: str
@@ -60,6 +64,7 @@ class Status:
     lock: str
     interrupted: str
     problems: tuple[Problem, ...]
+    shared: "Standing | None" = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -75,6 +80,7 @@ class Status:
             "index": {"docs": self.docs, "behind": self.behind, "why": self.behind_why, "model": None, "dim": None},
             "lock": self.lock or None,
             "interrupted": self.interrupted or None,
+            "shared": self.shared and asdict(self.shared),
             "problems": [asdict(problem) for problem in self.problems],
         }
 
@@ -109,6 +115,7 @@ def status(base: Base, config: Config) -> Status:
     receipts = problems.trying(lambda: ledger(base))
     docs, behind, why = _index(base, config, problems)
     branch, held, interrupted = _git(base, problems)
+    shared = _shared(base, config, branch, problems)
     last = {job: last_success(base, job) for job in JOBS}
     problems += [problem for job in JOBS if (problem := _overdue(job, last[job], config))]
     return Status(
@@ -125,6 +132,7 @@ def status(base: Base, config: Config) -> Status:
         lock=held,
         interrupted=interrupted,
         problems=tuple(dict.fromkeys(problems)),
+        shared=shared,
     )
 
 
@@ -212,6 +220,12 @@ def _git(base: Base, problems: _Problems) -> tuple[str, str, str]:
     if busy:
         problems.append(Problem(f"{busy} is in progress", str(base.root), "finish or abort it"))
     return repo.branch(), holder, interrupted
+
+
+def _shared(base: Base, config: Config, branch: str, problems: _Problems) -> "Standing | None":
+    from khms.pipeline.sync import standing
+
+    return problems.trying(lambda: standing(Repo(base.root), config)) if branch else None
 
 
 def last_success(base: Base, job: str) -> str | None:

@@ -120,13 +120,16 @@ def _card(base: Base, identity: str) -> Found | None:
     notes: list[str] = []
     records = _records(base, notes)
     path = cards.find(base, identity)
+    others = [c.id for record in records or () for c in record.cards if identity in c.was]
     if path is None:
-        renamed = next((c.id for record in records or () for c in record.cards if identity in c.was), None)
-        path = cards.find(base, renamed) if renamed else None
-        if path is None or renamed is None:
+        path = cards.find(base, others[0]) if others else None
+        if path is None:
             return None
-        notes.append(f"{identity} became {renamed} when two clones had given the same id")
-        identity = renamed
+        notes.append(f"{identity} became {others[0]} when two clones had given the same id")
+        identity = others[0]
+    elif others:
+        had = "another clone, unpublished" if len(others) == 1 else "other clones, unpublished"
+        notes.append(f"in {had}, {identity} meant what is now {', '.join(others)}")
     card = cards.load(base, base.relative(path))
     shelf = cards.shelf(base)
     own, naming, correcting = edges(shelf, card)

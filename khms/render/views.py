@@ -4,7 +4,7 @@
 left alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from khms.errors import Unavailable
 from khms.model.card import Card
@@ -76,6 +76,19 @@ def for_base(base: Base, cards: Mapping[str, Card]) -> dict[str, bytes | None]:
         if path in ours:
             found[path] = fresh[path]
         elif path.startswith(TOPICS + "/") and not base.path(path).exists():
+            found[path] = None
+    return found
+
+
+def for_tree(
+    cards: Mapping[str, Card], tags: Registry, read: Callable[[str], bytes | None], listed: Iterable[str]
+) -> dict[str, bytes | None]:
+    """The generated files of a commit that holds `cards`, and None for each page that nothing stands behind any more.
+    `read` gives what the commit has at a path, `listed` its files; someone else's are left out."""
+    fresh = views(cards, tags)
+    found: dict[str, bytes | None] = {p: data for p, data in fresh.items() if (read(p) or MARKER).startswith(MARKER)}
+    for path in listed:
+        if path.startswith(TOPICS + "/") and path not in fresh and (read(path) or b"").startswith(MARKER):
             found[path] = None
     return found
 

@@ -70,6 +70,10 @@ def load(base: Base, path: str) -> Card:
             f"the file cannot be read: {error.strerror or error}", path=path, mend="check the file and its permissions"
         ) from error
     page = markdown.parse(data, path)
+    if not page.meta:
+        raise Unreadable(
+            "the frontmatter is missing", path=path, line=1, mend="begin it with `---`, `id: …`, the other keys, `---`"
+        )
     return card_from(page.meta, page.body, path, page.body_line)
 
 

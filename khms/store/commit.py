@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from khms.errors import Busy, Refused
-from khms.store import files, lock
+from khms.store import files, lock, moving
 from khms.store.placing import Changes, Step, digest, place
 from khms.store.repo import DURABLE, SAFE, ZERO, Repo
+from khms.store.tree import FILE
 
 WAIT = 10.0
 
@@ -107,6 +108,49 @@ class Transaction:
         self._finish(intent, changes)
         return new
 
+    def move(self, new: str, *, what: str) -> tuple[str, ...]:
+        """Brings HEAD's branch, the index and the work tree from where they are to the commit `new`, all or nothing
+        like `commit`; returns the files that someone wrote to in that very moment, which are left alone. What the user
+        staged or changed elsewhere stays. Raises Refused, before anything changes, where a file holds what would be
+        lost (`demand_movable` asks that alone)."""
+        top = self._at_top()
+        old = top.repo.head()
+        if old == new:
+            return ()
+        intent = top._fence(what)
+        try:
+            old = top.repo.head()
+            steps = moving.steps(top.repo, old, new)
+            top._next_index(steps)
+            intent = Intent(intent.inode, old, new, what, steps)
+            top._write_intent(intent)
+            top._git("update-ref", "-m", what, "HEAD", new, old or ZERO)
+        except BaseException:
+            if top.repo.head() == old:
+                top._undo(intent)
+            raise
+        return top._finish(intent)
+
+    def demand_movable(self, new: str) -> None:
+        """Raises Refused, naming the files, where `move` to this commit would."""
+        top = self._at_top()
+        moving.steps(top.repo, top.repo.head(), new)
+
+    def _at_top(self) -> "Transaction":
+        """The same right for the whole repository: a commit may hold more than the base's own folder."""
+        return Transaction(Repo(self.repo.top), self.fd) if self.repo.prefix else self
+
+    def commit_to(self, ref: str, parent: str, changes: Changes, message: str) -> str:
+        """Makes the branch `ref`, which must not exist yet, with one commit of `changes` on top of `parent`; returns
+        its id. HEAD, the index and the work tree stay as they are, so this needs no fence: it counts from the moment
+        when git makes the ref, and what a run that was killed before leaves behind hangs on nothing."""
+        self.repo.identity()
+        files.make_folder(self._own)
+        steps = self._steps(changes, {}, frozenset(changes))
+        new = self._build(parent, self._tree_index(parent, steps), message, user_hooks=False)
+        self._git("update-ref", "-m", message.splitlines()[0], ref, new, ZERO)
+        return new
+
     def _target(self, path: str) -> Path:
         target = files.inside(self.repo.root, self.repo.root / path)
         if target.is_dir():
@@ -175,7 +219,7 @@ class Transaction:
         rows = []
         for step in steps:
             name = self.repo.prefix + step.path
-            mode = f"100644 {step.blob}" if step.blob else f"0 {ZERO}"
+            mode = f"{step.mode or FILE} {step.blob}" if step.blob else f"0 {ZERO}"
             rows.append(os.fsencode(f"{mode}\t{name}") + b"\0")
         return b"".join(rows)
 
@@ -186,12 +230,17 @@ class Transaction:
         self._git("update-index", "-z", "--index-info", stdin=self._index_info(steps), index=index)
         return index
 
+    def _tree(self, index: Path) -> str:
+        """The tree that `index` stands for. Its blobs are the parent's or just written: to look each of 10,000 of them
+        up again would take longer than all else that a commit needs of git."""
+        return self._git("write-tree", "--missing-ok", index=index).decode().strip()
+
     def _build(self, old: str | None, index: Path, message: str, user_hooks: bool) -> str:
-        tree = self._git("write-tree", index=index).decode().strip()
+        tree = self._tree(index)
         text = message.encode()
         if user_hooks and self.repo.has_hook("pre-commit"):
             self.repo.run_hook("pre-commit", index=index, pass_fds=(self.fd,))
-            if self._git("write-tree", index=index).decode().strip() != tree:
+            if self._tree(index) != tree:
                 raise Refused(
                     "your pre-commit hook changed what is to be committed; nothing was changed",
                     where=str(self.repo.root),
@@ -258,7 +307,7 @@ class Transaction:
 
     def _drop(self) -> None:
         files.unlink(self._own / "intent.json")
-        for name in ("index.lock", "index.commit", "index.next", "message"):
+        for name in ("index.lock", "index.commit", "index.next", "index.replay", "message"):
             (self._own / name).unlink(missing_ok=True)
         files.remove_tree(self._own / "stage")
         for leftover in self._own.glob(files.TEMPORARY + "*"):
@@ -298,10 +347,11 @@ def pending(repo: Repo) -> Intent | None:
 @contextlib.contextmanager
 def exclusive(repo: Repo, what: str, *, wait: float = WAIT) -> Iterator[Transaction]:
     """Holds the repository's approval lock for the block and first mends what a killed run left. Raises Busy after
-    `wait` seconds."""
+    `wait` seconds, Refused where a sparse checkout hides a part of the base."""
     with lock.hold(lock_path(repo), what, wait=wait) as fd:
         transaction = Transaction(repo, fd)
         transaction.recovered = transaction.recover()
+        repo.demand_whole("memory")
         yield transaction
 
 

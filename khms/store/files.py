@@ -160,6 +160,32 @@ def append(path: Path, data: bytes) -> None:
             os.close(fd)
 
 
+def write_at(path: Path, offset: int, data: bytes) -> None:
+    """Writes `data` from `offset` on, into a file that is made where there is none. Not durable before `sync_file`; for
+    derived files, of which only what stands before `offset` is known to any reader."""
+    with naming(path):
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            os.lseek(fd, offset, os.SEEK_SET)
+            written = 0
+            while written < len(data):
+                written += os.write(fd, data[written:])
+            tick()
+        finally:
+            os.close(fd)
+
+
+def sync_file(path: Path) -> None:
+    """Makes what was written into a file durable."""
+    with naming(path):
+        fd = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        tick()
+
+
 def rename(old: Path, new: Path) -> None:
     with naming(new):
         os.replace(old, new)
@@ -186,13 +212,16 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_empty(path: Path, stop: Path) -> None:
-    """Removes `path` and its parents below `stop` as long as they are empty folders."""
+    """Removes `path` and its parents below `stop` as long as they are empty folders; one that is gone already is passed
+    over."""
     while path != stop and stop in path.parents:
         try:
             path.rmdir()
+            tick()
+        except FileNotFoundError:
+            pass
         except OSError:
             return
-        tick()
         path = path.parent
 
 

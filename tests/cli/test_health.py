@@ -175,5 +175,5 @@ def test_what_is_no_card_counts_as_none(base: Base, run_khms: Run, write: Write,
     found = status(run_khms)
     assert found["cards"] == {"active": 1}
     named = {problem["where"] for problem in found["problems"]}  # type: ignore[attr-defined]
-    assert {"memory/know/K-00002.md", "memory/know/K-00003.md"} <= named
+    assert {"memory/know/K-00002.md:1", "memory/know/K-00003.md:1"} <= named
     assert run_khms("status", "--check").returncode == 1
