@@ -104,7 +104,8 @@ def _told(session: Session, found: Result) -> None:
     from khms.store.inbox import unit_path
 
     counts = [f"{count} {fate}" for fate, count in found.candidates.items() if count or fate == "published"]
-    session.say(f"\n{unit_path(found.unit)}: {', '.join(counts)}")
+    where = f" on branch {found.branch}" if found.branch else ""
+    session.say(f"\n{unit_path(found.unit)}{where}: {', '.join(counts)}")
     session.say(f"next: khms inbox show {found.unit}")
 
 

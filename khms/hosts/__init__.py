@@ -2,4 +2,6 @@
 
 Above it are the store and recall; the hook handlers and the commands use it through `registry`. What a hook
 process needs of a host is kept free of heavy imports; `settings`, `backup` and `jsonc` serve commands only.
+
+Git hosts are here too, one file each (`github`, `gitlab`), by their id in `forges`; `forge` is what they share.
 """

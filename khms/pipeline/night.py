@@ -24,7 +24,7 @@ class Night:
     """`decisions` are in the journal's order, by MARK; `left` are MARKs that stay open, each with the reason; `journal`
     maps each journal file that the commit takes along to its bytes, `kept_back` those that it does not, to the reason.
     `unit` is empty where there is no candidate to publish; `taken` names a folder that had its name already; `clone` is
-    this work tree's name in a shared base."""
+    this work tree's name in a shared base; `branch` the unit's own, where it is delivered so."""
 
     run: Run
     collected: Collected
@@ -38,6 +38,7 @@ class Night:
     unit: str = ""
     taken: str = ""
     clone: str = ""
+    branch: str = ""
 
     @cached_property
     def marks(self) -> Mapping[str, Mark]:
@@ -90,12 +91,14 @@ class Night:
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a run came to. `open` MARKs of its window have no decision yet; `unit` and `commit` are empty where nothing
-    was published. `stages` is a dry run's: (stage, what it would be handed). `secrets` are
-    the places in the journal where something looks like a secret: (path, line, the MARK's id)."""
+    was published, `branch` where the unit has none of its own. `stages` is a dry run's: (stage, what it would be
+    handed). `secrets` are the places in the journal where something looks like a secret: (path, line, the MARK's id).
+    """
 
     run: str
     unit: str = ""
     commit: str = ""
+    branch: str = ""
     open: int = 0
     verdicts: Mapping[str, int] = field(default_factory=dict)
     candidates: Mapping[str, int] = field(default_factory=dict)
@@ -125,6 +128,7 @@ class Result:
             "run": self.run,
             "unit": self.unit or None,
             "commit": self.commit or None,
+            "branch": self.branch or None,
             "marks": {
                 "open": self.open,
                 "decided": self.decided,
@@ -151,6 +155,7 @@ def result(night: Night, commit: str = "") -> Result:
         run=night.run.id,
         unit=night.unit,
         commit=commit,
+        branch=night.branch,
         open=len(night.left),
         verdicts=dict(verdicts),
         candidates={fate: len(night.of(fate)) for fate in (PUBLISHED, DEFERRED, DROPPED)},

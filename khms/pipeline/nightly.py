@@ -4,7 +4,8 @@ and gone on with by running the command again:
     collect   what a killed run had decided, the journal, the MARKs without a decision
     evaluate  one bounded decision a MARK, each made durable before the next
     verify    the candidates, every check, what is published, deferred or dropped
-    publish   unit, receipts, events, history and the journal as it was read, in one commit
+    publish   unit, receipts, events, history and the journal as it was read, in one commit (or the unit on a branch)
+    deliver   that branch pushed, and put before the reviewers as a pull request, where that is asked for
 
 One run a base. A proposer never writes, and nothing here approves.
 """
@@ -25,7 +26,7 @@ from khms.model.receipt import decided
 from khms.model.tags import Registry
 from khms.model.ulid import new_ulid
 from khms.model.verdict import ATTACH, CORRECT, NEW, NOT, Verdict
-from khms.pipeline import carry, lastrun, packet, postprocess, propose, publish, sources
+from khms.pipeline import carry, deliver, fetched, lastrun, packet, postprocess, propose, publish, sources
 from khms.pipeline.carry import Carried, Decision, Run
 from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
@@ -35,13 +36,14 @@ from khms.pipeline.packet import Packet
 from khms.pipeline.propose import Proposer
 from khms.pipeline.quotes import Reader
 from khms.pipeline.record import now
+from khms.pipeline.refusals import refusals
 from khms.pipeline.sources import Collected, Window
-from khms.store import cards, files, journal, local, tags
+from khms.store import branches, cards, files, journal, local, tags
 from khms.store.commit import exclusive, pending
 from khms.store.layout import Base
 from khms.store.lock import hold
 from khms.store.markdown import Unreadable
-from khms.store.receipts import Ledger, ledger
+from khms.store.receipts import Ledger
 from khms.store.repo import Repo
 
 Progress = Callable[[int, int], None]
@@ -91,7 +93,7 @@ def nightly(
     local.make(base)
     with hold(base.locks / "nightly.lock", "nightly"):
         try:
-            found = _run(task)
+            found = _delivered(task, _run(task))
         except Exception as error:
             with contextlib.suppress(KhmsError):
                 lastrun.remember(base, "nightly", "", str(error).partition("\n")[0] or type(error).__name__)
@@ -101,17 +103,27 @@ def nightly(
     return found
 
 
+def _delivered(task: Task, found: Result) -> Result:
+    """The result with what became of the delivery of this unit, and of those that an earlier run could not deliver."""
+    sent = deliver.send(task.base, task.repo, task.config)
+    return replace(found, notes=(*found.notes, *sent.notes), problems=(*found.problems, *sent.failed))
+
+
 def _run(task: Task) -> Result:
     base, repo = task.base, task.repo
     recovered = _recover(repo)
+    if said := deliver.look(base, repo, task.config):
+        task.told.append(said)
     repo.identity()
     if operation := repo.operation():
         raise Refused(f"{operation} is in progress here", where=str(repo.root), hint="finish or abort it first")
-    receipts = ledger(base)
+    repo.demand_whole("memory")
+    receipts = fetched.known(base, repo, task.config)
     carried = carry.unfinished(base)
     finished = None
     if carried is not None and publish.published(receipts, carried.run):
-        finished = _told(base, receipts, carried.run)
+        finished = _told(base, repo, receipts, carried.run)
+        _note(task, receipts, finished, carried.run)
         carry.finish(base, carried.run)
         task.told.append(f"run {finished.run} had been published before it was stopped: {finished.unit or 'no unit'}")
         carried = None
@@ -264,7 +276,8 @@ def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
             attached.setdefault(decision.verdict.to, []).append((decision, marks[decision.mark]))
     made = [decision for decision in done.decisions.values() if decision.label]
     reader = Reader(task.base, {path: page.data for path, page in collected.pages.items()})
-    material = Material(known, reader, run.day, frozenset(decision.label for decision in made))
+    labels = frozenset(decision.label for decision in made)
+    material = Material(known, reader, run.day, labels, refusals(task.base, receipts))
     drafts = [draft(one, marks[one.mark], attached.get(one.label, ()), material) for one in made]
     memory = postprocess.remembered(task.base, receipts)
     task.problems.extend(memory.problems)
@@ -289,29 +302,49 @@ def publication(task: Task, night: Night) -> tuple[Night, str]:
     with exclusive(repo, f"nightly {night.run.id}") as tx:
         if tx.recovered:
             task.told.append(str(tx.recovered))
-        fresh = ledger(base)
+        fresh = fetched.known(base, repo, task.config)
         if night.decisions.keys() & decided(fresh.receipts).keys():
             raise Busy(
                 "some of these MARKs were decided by another run meanwhile",
                 where=str(base.receipts),
                 hint="run khms nightly again; what this run decided is kept",
             )
-        night = publish.named(base, night, fresh, journal.clone_id(base))
+        onto = deliver.parent(base, repo, task.config)
+        names = deliver.taken(base, repo, onto) if onto else frozenset()
+        night = publish.named(base, night, fresh, journal.clone_id(base), names)
+        if onto and night.unit:
+            return deliver.on_its_branch(tx, base, night, onto)
         return night, publish.commit(tx, base, night)
 
 
-def _told(base: Base, receipts: Ledger, run: Run) -> Result:
+def _told(base: Base, repo: Repo, receipts: Ledger, run: Run) -> Result:
     """The result of a run whose commit stands, as its receipts and its unit tell it."""
     own = publish.published(receipts, run)
     counts: dict[str, int] = {}
     for receipt in own:
         counts[receipt.verdict] = counts.get(receipt.verdict, 0) + 1
     unit = next((receipt.unit.rpartition("/")[2] for receipt in own if receipt.unit), "")
+    branch = branches.unmerged_unit(base, unit) if unit else None
     described: Mapping[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):
-        described = files.read_json(base.inbox / unit / "unit.json")["counts"] if unit else {}
+    with contextlib.suppress(OSError, ValueError, KeyError, KhmsError):
+        about = branches.unit(repo, branch).meta if branch else files.read_json(base.inbox / unit / "unit.json")
+        described = about["counts"] if unit else {}
     fates = {fate: int(described.get(fate, 0)) for fate in (PUBLISHED, DEFERRED, DROPPED)}
-    return Result(run.id, unit, verdicts=counts, candidates=fates, resumed=True)
+    name = branches.PREFIX + unit if branch else ""
+    return Result(run.id, unit, branch=name, verdicts=counts, candidates=fates, resumed=True)
+
+
+def _note(task: Task, receipts: Ledger, found: Result, run: Run) -> None:
+    """Journal and history of a run that was killed right after it had made its unit's branch."""
+    base, clone = task.base, journal.clone_id(task.base)
+    path = base.path(publish.history_path(run, clone))
+    if not found.branch or (path.is_file() and f"(run {run.id})".encode() in files.read(path)):
+        return
+    pages = sources.collect(base, receipts, Window()).pages
+    with exclusive(task.repo, f"nightly {run.id}") as tx:
+        line = publish.told(run, publish.published(receipts, run), found.candidates, found.branch)
+        taken, _ = publish.along(task.repo, pages)
+        publish.note(tx, run, {**publish.history(base, run, clone, line), **taken}, frozenset(taken))
 
 
 # dry run
@@ -320,7 +353,8 @@ def _told(base: Base, receipts: Ledger, run: Run) -> Result:
 def _rehearse(task: Task) -> Result:
     """What each stage would be handed. Nothing is written, no lock is taken, and no model is asked."""
     base = task.base
-    receipts = ledger(base)
+    task.repo.demand_whole("memory")
+    receipts = fetched.known(base, task.repo, task.config)
     carried = carry.unfinished(base)
     if carried is not None and publish.published(receipts, carried.run):
         carried = None

@@ -6,7 +6,7 @@ Every date and time comes from the run's recorded start: a run that was killed a
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, outcomes_json
 from khms.pipeline.night import Night, utc
 from khms.pipeline.report import report
+from khms.pipeline.sources import Page
 from khms.store import files
 from khms.store.commit import Transaction
 from khms.store.inbox import unit_path
@@ -32,14 +33,15 @@ def published(ledger: Ledger, run: Run) -> list[Receipt]:
     return [receipt for receipt in ledger.receipts if receipt.run == run.id and receipt.stage == "propose"]
 
 
-def named(base: Base, night: Night, ledger: Ledger, clone: str) -> Night:
+def named(base: Base, night: Night, ledger: Ledger, clone: str, taken: frozenset[str] = frozenset()) -> Night:
     """The night with the name of its unit: `<day>-nightly`, then -2 and so on, in a shared base with the clone's name.
-    A name is taken if anything in the inbox has it, or if any receipt speaks of it."""
+    A name is taken if anything in the inbox has it, if any receipt speaks of it, or if `taken` holds it."""
     night = replace(night, clone=clone)
     if not night.has_candidates:
         return night
     ours = {receipt.unit for receipt in ledger.receipts}
     there = {path.name.removesuffix(".md") for path in base.inbox.iterdir()} if base.inbox.is_dir() else set()
+    there |= taken
     n, foreign = 1, ""
     while True:
         name = f"{night.run.day}-nightly{f'-{n}' if n > 1 else ''}{f'.{clone}' if clone else ''}"
@@ -52,6 +54,11 @@ def named(base: Base, night: Night, ledger: Ledger, clone: str) -> Night:
 
 def changes(base: Base, night: Night) -> dict[str, bytes | None]:
     """Everything that the commit holds, by base path."""
+    return {**proposal(night), **diary(base, night)}
+
+
+def proposal(night: Night) -> dict[str, bytes | None]:
+    """What a reviewer decides about, and what decides the MARKs: the unit, its receipts, its events."""
     found: dict[str, bytes | None] = {}
     if night.unit:
         unit = unit_path(night.unit)
@@ -60,9 +67,13 @@ def changes(base: Base, night: Night) -> dict[str, bytes | None]:
     if events := list(_events(night)):
         lines = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
         found[events_path(night.run.id)] = lines.encode("utf-8")
-    path = f"{HISTORY}/{night.run.day}{f'.{night.clone}' if night.clone else ''}.md"
-    found[path] = _history(base, path, night)
-    return {**found, **night.journal}
+    return found
+
+
+def diary(base: Base, night: Night) -> dict[str, bytes | None]:
+    """What is nobody's to decide: the day's history, and the journal as it was read."""
+    line = told(night.run, night.receipts(), {fate: len(night.of(fate)) for fate in FOLDERS}, night.branch)
+    return {**history(base, night.run, night.clone, line), **night.journal}
 
 
 def unit_files(night: Night) -> dict[str, bytes]:
@@ -114,28 +125,35 @@ def _events(night: Night) -> Iterator[dict[str, str]]:
             yield {**common, "mark": made.mark.id, "label": made.label, "found": outcome.message}
 
 
-def _history(base: Base, path: str, night: Night) -> bytes:
+def history(base: Base, run: Run, clone: str, line: str) -> dict[str, bytes]:
     """The day's history with what happened added to its end; what stands there is kept byte for byte."""
+    path = history_path(run, clone)
     try:
         held = files.read(base.path(path))
     except FileNotFoundError:
-        held = f"# {night.run.day}\n".encode()
+        held = f"# {run.day}\n".encode()
     lead = b"" if held.endswith(b"\n") else b"\n"
-    return held + lead + f"\n{told(night)}\n".encode()
+    return {path: held + lead + f"\n{line}\n".encode()}
 
 
-def told(night: Night) -> str:
-    """What the run did, in one line: facts, no advice, no words of the journal."""
-    verdicts = Counter(night.outcome(decision)[0] for decision in night.decisions.values())
-    days = sorted({mark.date for mark in night.collected.open if mark.id in night.decisions})
+def history_path(run: Run, clone: str) -> str:
+    return f"{HISTORY}/{run.day}{f'.{clone}' if clone else ''}.md"
+
+
+def told(run: Run, receipts: Sequence[Receipt], fates: Mapping[str, int], branch: str = "") -> str:
+    """What the run did, in one line: facts, no advice, no words of the journal. `branch` is the unit's own, if it has
+    one."""
+    verdicts = Counter(receipt.verdict for receipt in receipts)
+    days = sorted({path.rpartition("/")[2][:10] for receipt in receipts for path, _ in receipt.sources})
     of = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
     decided = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-    count = len(night.decisions)
-    line = f"- {night.run.started[11:16]} nightly decided {count} MARK{'' if count == 1 else 's'} of {of}: {decided}"
-    if night.unit:
-        fates = ", ".join(f"{len(night.of(fate))} {fate}" for fate in FOLDERS)
-        line += f"; {fates} in {unit_path(night.unit)}"
-    return f"{line} (run {night.run.id})"
+    count = len(receipts)
+    line = f"- {run.started[11:16]} nightly decided {count} MARK{'' if count == 1 else 's'} of {of}: {decided}"
+    unit = next((receipt.unit for receipt in receipts if receipt.unit), "")
+    if unit:
+        line += f"; {', '.join(f'{fates.get(fate, 0)} {fate}' for fate in FOLDERS)} in {unit}"
+        line += f" on branch {branch}" if branch else ""
+    return f"{line} (run {run.id})"
 
 
 def message(night: Night) -> str:
@@ -147,11 +165,17 @@ def message(night: Night) -> str:
 
 
 def take_along(repo: Repo, night: Night) -> Night:
-    """The night with the journal files that its commit takes along: those it read that git does not hold as they were
-    read. One in which screening finds a secret stays out, since git keeps what it once held."""
+    """The night with the journal files that its commit takes along."""
+    taken, kept_back = along(repo, night.collected.pages)
+    return replace(night, journal=taken, kept_back=kept_back)
+
+
+def along(repo: Repo, pages: Mapping[str, Page]) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Of the journal files that were read, the bytes of those that git does not hold so; and those that stay out, each
+    with the reason: screening finds a secret there, and git keeps what it once held."""
     differing = set(repo.dirty(JOURNAL))
     taken, kept_back = {}, {}
-    for path, page in night.collected.pages.items():
+    for path, page in pages.items():
         if path in differing:
             secret = next((hit for hit in screen("\n".join(page.lines)) if hit.kind == SECRET), None)
             if secret is None:
@@ -160,10 +184,16 @@ def take_along(repo: Repo, night: Night) -> Night:
                 kept_back[path] = (
                     f"line {secret.line} looks like a secret ({secret.id}); take it out or commit it yourself"
                 )
-    return replace(night, journal=taken, kept_back=kept_back)
+    return taken, kept_back
 
 
 def commit(tx: Transaction, base: Base, night: Night) -> str:
     """Commits the unit with its receipts and the journal as it was read; returns the commit's id."""
     what = f"nightly {night.run.id}"
     return tx.commit(changes(base, night), message(night), what=what, as_read=frozenset(night.journal))
+
+
+def note(tx: Transaction, run: Run, diary: Mapping[str, bytes | None], as_read: frozenset[str]) -> str:
+    """Commits a night's journal and history on the current branch, where the unit has a branch of its own."""
+    said = f"Note what nightly read\n\nIts unit is on a branch of its own.\n\nKhms-Run: {run.id}\n"
+    return tx.commit(diary, said, what=f"nightly {run.id}", as_read=as_read)

@@ -188,6 +188,15 @@ class Reader:
         texts = [found for path in wanted if isinstance(found := self.source(path), Source)]
         return texts or Missing(f"no journal file holds {candidate.mark or 'anything'}")
 
+    def late(self, candidate: Candidate, quote: Quote, found: list[Source]) -> bool:
+        """Whether these files lack the quote's MARK because the journal, as it was read, has not come here yet: a unit
+        on a branch of its own can come first. Then the lines kept with the quote stand for it, as for a lost source."""
+        return (
+            bool(candidate.mark and quote.sha256)
+            and all(source.shown.startswith(f"{JOURNAL}/") for source in found)
+            and not any(quote.sha256 == source.sha256 or self._holds(source, candidate.mark) for source in found)
+        )
+
     def _holds(self, source: Source, mark: str) -> bool:
         if source.shown not in self._marks:
             self._marks[source.shown] = frozenset(found.id for found in parse_marks(source.text, source.shown))
@@ -219,6 +228,8 @@ def graded(reader: Reader, candidate: Candidate, quote: Quote) -> Quote:
         grade, first, last = source.look_up(quote.text)
         if grade != ABSENT:
             return replace(quote, sha256=source.sha256, grade=grade, context=source.context(first, last))
+    if reader.late(candidate, quote, found) and _kept(quote):
+        return quote
     return replace(quote, sha256=found[0].sha256, grade=ABSENT, context="")
 
 
@@ -241,14 +252,22 @@ def _judge(reader: Reader, candidate: Candidate, quote: Quote) -> tuple[str, str
     if isinstance(found, Missing):
         if found.forged:
             return FAIL, f"{shown}: {found.why}"
-        kept = Source("the lines kept with it", quote.context, quote.sha256)
-        if quote.context and quote.sha256 and kept.look_up(quote.text)[0] != ABSENT:
+        if _kept(quote):
             return PASS, f"{found.why}; {shown} stands in the lines kept with it"
         return NOT_RUN, f"{shown}: {found.why}"
     if any(source.look_up(quote.text)[0] != ABSENT for source in found):
         return PASS, ""
+    if reader.late(candidate, quote, found) and _kept(quote):
+        return PASS, f"no journal file here holds {candidate.mark}; {shown} stands in the lines kept with it"
     where = found[0].shown if len(found) == 1 else "the journal"
     return FAIL, f"{shown} is not in {where}"
+
+
+def _kept(quote: Quote) -> bool:
+    """Whether the lines that travel with the quote hold it."""
+    if not (quote.context and quote.sha256):
+        return False
+    return Source("the lines kept with it", quote.context, quote.sha256).look_up(quote.text)[0] != ABSENT
 
 
 def _tells(text: str) -> bool:

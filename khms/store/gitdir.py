@@ -1,5 +1,6 @@
 """What git's own folder says, read without a git process: for the hook's and mark's path, where one costs too much."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -75,3 +76,34 @@ def _packed(file: Path, ref: str) -> str:
     except OSError:
         return ""
     return next((line.split(" ", 1)[0] for line in lines if line.endswith(" " + ref)), "")
+
+
+def refs_named(git: GitDir, name: str) -> dict[str, str] | None:
+    """The branches, local and remote-tracking, whose names begin with `name` (`khms/inbox/`): full name to commit. None
+    where this repository keeps its refs in a way that only git can read (reftable)."""
+    if (git.common / "reftable").is_dir():
+        return None
+    found = _packed_named(git.common / "packed-refs", name)
+    homes = [git.common / "refs" / "heads"]
+    with contextlib.suppress(OSError):
+        homes += [Path(entry.path) for entry in os.scandir(git.common / "refs" / "remotes") if entry.is_dir()]
+    for home in homes:
+        for folder, _, files in os.walk(home / name.rstrip("/")):
+            for file in files:
+                path = Path(folder, file)
+                try:
+                    commit = path.read_text(encoding="utf-8").strip()
+                except (OSError, ValueError):
+                    continue
+                if commit and not file.endswith(".lock"):
+                    found[path.relative_to(git.common).as_posix()] = commit
+    return found
+
+
+def _packed_named(file: Path, name: str) -> dict[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    rows = [line.split(" ", 1) for line in lines if f"/{name}" in line and line[:1] not in "#^"]
+    return {ref: commit for commit, ref in rows if ref.startswith((f"refs/heads/{name}", "refs/remotes/"))}

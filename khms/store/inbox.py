@@ -3,7 +3,7 @@ one commit and changed by reviewers."""
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from khms.errors import Refused
 from khms.model.approval import plain_bytes
 from khms.model.candidate import Candidate
 from khms.model.card import as_text
-from khms.store import files, markdown
-from khms.store.layout import INBOX, Base
+from khms.store import branches, files, markdown
+from khms.store.layout import INBOX, RECEIPTS, Base
 from khms.store.markdown import Unreadable
 
 SECTIONS = ("deferred", "dropped")
@@ -68,6 +68,14 @@ def find(base: Base, name: str) -> Unit:
             continue
         files.inside(base.root, path)
         return _folder(base, path) if path.is_dir() else _single(base, path)
+    branch = branches.unmerged_unit(base, name)
+    if branch is not None:
+        raise Refused(
+            f"{branch.unit} is not merged: it stands on the branch {branch.name}",
+            where=str(base.inbox),
+            hint=f"merge that branch (its pull request), or take the unit over as it is: git checkout {branch.name}"
+            f" -- {unit_path(branch.unit)} {RECEIPTS}",
+        )
     known = ", ".join(unit.name for unit in units(base)) or "none"
     raise Refused(f"there is no inbox unit {name!r}", where=str(base.inbox), hint=f"units: {known}")
 
@@ -77,19 +85,14 @@ def _same(wanted: str, path: Path) -> bool:
 
 
 def _folder(base: Base, folder: Path) -> Unit:
-    candidates = []
-    broken = []
+    candidates: list[Candidate] = []
+    broken: list[Unreadable] = []
     for path in sorted((p for p in folder.glob("*.md") if p.name != "REPORT.md"), key=lambda p: label_order(p.stem)):
         shown = base.relative(path)
         try:
-            data = files.read(files.inside(base.root, path))
-            page = markdown.parse(data, shown)
-        except Unreadable as error:
-            broken.append(error)
+            _take(shown, files.read(files.inside(base.root, path)), candidates, broken)
         except (Refused, OSError) as error:
             broken.append(Unreadable(str(error), path=shown, line=1, mend="put the file itself here, readable"))
-        else:
-            candidates.append(Candidate(path.stem, page.meta, page.body, shown, page.body_line, plain_text(data)))
     return Unit(
         name=folder.name,
         path=base.relative(folder),
@@ -99,6 +102,45 @@ def _folder(base: Base, folder: Path) -> Unit:
         deferred=_withheld(folder / "deferred"),
         dropped=_withheld(folder / "dropped"),
         meta=_meta(base, folder / "unit.json"),
+    )
+
+
+def _take(shown: str, data: bytes, candidates: list[Candidate], broken: list[Unreadable]) -> None:
+    label = shown.rpartition("/")[2].removesuffix(".md")
+    try:
+        page = markdown.parse(data, shown)
+    except Unreadable as error:
+        broken.append(error)
+    else:
+        candidates.append(Candidate(label, page.meta, page.body, shown, page.body_line, plain_text(data)))
+
+
+def folder_of(path: str, found: Mapping[str, bytes]) -> Unit:
+    """The unit at the base path `path` that is made of these files, by base path: one that is not in the work tree."""
+    inner = {name.removeprefix(f"{path}/"): data for name, data in found.items()}
+    candidates: list[Candidate] = []
+    broken: list[Unreadable] = []
+    for name in sorted(inner, key=lambda name: label_order(name.removesuffix(".md"))):
+        if "/" not in name and name.endswith(".md") and name != "REPORT.md":
+            _take(f"{path}/{name}", inner[name], candidates, broken)
+    try:
+        meta = files.parse_json(inner.get("unit.json", b"{}"))
+    except ValueError:
+        meta = {}
+    below: dict[str, list[str]] = {section: [] for section in SECTIONS}
+    for name in inner:
+        section, _, file = name.partition("/")
+        if section in below and file.endswith(".md") and "/" not in file:
+            below[section].append(file.removesuffix(".md"))
+    return Unit(
+        name=path.rpartition("/")[2],
+        path=path,
+        single=False,
+        candidates=tuple(candidates),
+        broken=tuple(broken),
+        deferred=tuple(sorted(below["deferred"], key=label_order)),
+        dropped=tuple(sorted(below["dropped"], key=label_order)),
+        meta=meta if isinstance(meta, dict) else {},
     )
 
 
