@@ -1,10 +1,11 @@
-"""`khms hook`: connect an agent host, see what it would be told, switch it off."""
+"""`khms hook`: connect an agent host, see what it would be told, switch it off; guard a shared base."""
 
 import os
 from typing import TYPE_CHECKING, Literal, cast
 
 import click
 
+from khms.cli import guards
 from khms.cli.output import clean, fold, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import No, Unavailable, Usage
@@ -30,12 +31,17 @@ REASONS = {
 
 @click.group()
 def hook() -> None:
-    """Connect an agent host, see and test what it is told."""
+    """Connect an agent host, see and test what it is told; guard a shared base.
+
+    HOST is an agent host (claude-code), git (its hooks), or github or gitlab (their CI).
+    """
 
 
 def _hosts(name: str | None) -> list["Host"]:
     from khms.hosts import registry
 
+    if name is not None and name not in registry.HOSTS:
+        raise Usage(f"unknown host: {name}", hint="known: " + ", ".join([*registry.HOSTS, *guards.GUARDS]))
     return [registry.host(each) for each in ([name] if name else registry.HOSTS)]
 
 
@@ -54,21 +60,37 @@ _scope = click.option(
     show_default=True,
     help="Your own settings, or those of the folder you are in.",
 )
+_server = click.option("--server", metavar="PATH", help="With git: a repository that is pushed to, on its server.")
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 
 
 @hook.command()
 @click.argument("host", required=False)
 @_scope
+@_server
+@click.option("--print", "shown", type=click.Choice(["pre-commit", "pre-receive"]), help="With git: show that script.")
 @click.pass_obj
-def install(session: Session, host: str | None, scope: str) -> None:
+def install(session: Session, host: str | None, scope: str, server: str | None, shown: str | None) -> None:
     """Put khms into the settings of HOST; nothing else in them changes.
+
+    With git, a pre-commit hook lints and audits what a commit brings into the base (on a server: a pre-receive hook
+    audits what a push brings). With github or gitlab, the files of their CI are written, for you to commit.
 
     \b
     khms hook install claude-code
+    khms hook install git
+    khms hook install git --server /srv/git/project.git
+    khms hook install git --print pre-receive > pre-receive
+    khms hook install github
     """
     from khms.hosts import settings
 
+    if shown:
+        guards.show(session, host or "", shown)
+        return
+    if server or host in guards.GUARDS:
+        guards.install(session, host or "", server)
+        return
     chosen = _one(host)
     report = settings.install(chosen, cast("Scope", scope), session.cwd)
     session.say(one_line(f"{report.path}: {report.note}"))
@@ -84,27 +106,41 @@ def install(session: Session, host: str | None, scope: str) -> None:
 @hook.command()
 @click.argument("host", required=False)
 @_scope
+@_server
 @click.pass_obj
-def uninstall(session: Session, host: str | None, scope: str) -> None:
-    """Take khms out of the settings of HOST."""
+def uninstall(session: Session, host: str | None, scope: str, server: str | None) -> None:
+    """Take khms out of the settings of HOST, of git's hooks (git), of a repository's CI (github, gitlab).
+
+    \b
+    khms hook uninstall claude-code
+    khms hook uninstall git
+    """
     from khms.hosts import settings
 
+    if server or host in guards.GUARDS:
+        guards.uninstall(session, host or "", server)
+        return
     report = settings.uninstall(_one(host), cast("Scope", scope), session.cwd)
     session.say(one_line(f"{report.path}: {report.note}"))
 
 
 @hook.command()
 @click.argument("host", required=False)
+@_server
 @_json
 @click.pass_obj
-def status(session: Session, host: str | None, as_json: bool) -> None:
+def status(session: Session, host: str | None, server: str | None, as_json: bool) -> None:
     """Show where khms is installed, from which base it answers here, and what keeps it from doing so."""
     from khms.hosts import settings
 
+    if server or host in guards.GUARDS:
+        guards.status(session, host or "", server, as_json)
+        return
     scopes: tuple[Literal["user", "project"], ...] = ("user", "project")
     found = [(each, scope, settings.status(each, scope, session.cwd)) for each in _hosts(host) for scope in scopes]
     place = _place(session)
     obstacles = _obstacles(place)
+    guarded = [] if host else [row for row in guards.rows(session) if row["installed"] or row["guard"] == "git"]
     if as_json:
         rows = [
             {
@@ -118,13 +154,14 @@ def status(session: Session, host: str | None, as_json: bool) -> None:
             for each, scope, state in found
         ]
         base = str(place.base.root) if place.base else None
-        print_json({"schema": "khms.hook-status/1", "hosts": rows, "base": base, "problems": obstacles})
+        value = {"schema": "khms.hook-status/1", "hosts": rows, "base": base, "problems": obstacles}
+        print_json(value | ({} if host else {"guards": guarded}))
         return
-    rows_shown = [(h.ID, scope, "yes" if state.installed else "no", str(state.path)) for h, scope, state in found]
-    table(("host", "scope", "installed", "settings"), rows_shown)
+    shown = [(h.ID, str(scope), "yes" if state.installed else "no", str(state.path)) for h, scope, state in found]
+    table(("host", "scope", "installed", "settings"), shown + guards.shown(guarded))
     if place.base:
         session.say(one_line(f"answers here come from {place.base.root}"))
-    for problem in (*(p for _, _, state in found for p in state.problems), *obstacles):
+    for problem in (*(p for _, _, state in found for p in state.problems), *obstacles, *guards.problems(guarded)):
         session.say(fold(f"problem: {one_line(problem)}", 2))
     if not any(state.installed for _, _, state in found):
         session.say(f"next: khms hook install {found[0][0].ID}")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from khms.cli import annotate as annotations
 from khms.cli.output import console, fold, one_line, print_json
 from khms.cli.session import Session
 from khms.config import Config
-from khms.errors import KhmsError, Refused
+from khms.errors import KhmsError, Refused, Usage
 from khms.model.card import Card
 from khms.model.finding import Finding
 
@@ -29,8 +30,9 @@ MANY = 5  # files with one and the same warning; from the next on it is shown on
 @click.argument("paths", nargs=-1, metavar="[PATH]…")
 @click.option("--staged", is_flag=True, help="Check what is staged, as it is staged: for a pre-commit hook.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@annotations.option
 @click.pass_context
-def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool) -> None:
+def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool, annotate: str | None) -> None:
     """Check the base's files, or those at or below PATH. Exit 1 where an error stands; warnings alone exit 0.
 
     \b
@@ -41,13 +43,15 @@ def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool
     from khms.check.lint import lint as check
 
     session: Session = ctx.obj
+    if annotate and as_json:
+        raise Usage("--annotate and --json both say what to print", hint="take one of them")
     named = os.environ.get("GIT_INDEX_FILE", "")  # before the first git call, which drops it
     index = str(session.cwd / named) if named else ""
     chosen = [_inside(session, path) for path in paths] or None
     repo = session.repo if staged else _repo(session)
     config = _config(session)
     gc.disable()  # every card stays until the end: looking for garbage among them costs a sixth of the run
-    with _progress(session, as_json) as progress:
+    with _progress(session, as_json or annotate is not None) as progress:
         report = check(
             session.base,
             config,
@@ -58,7 +62,9 @@ def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool
             generated=None if staged or chosen else _generated(session, repo, config),
             progress=progress,
         )
-    if as_json:
+    if annotate:
+        annotations.print_annotations(report.findings, annotate, repo.prefix if repo else "")
+    elif as_json:
         findings = [finding.as_json() for finding in report.findings]
         print_json({"schema": "khms.lint/1", "checked": report.checked, "findings": findings})
     else:
@@ -109,7 +115,7 @@ def _generated(
     from khms.render import views
 
     try:
-        if repo is None or not authority.on_receiving_branch(repo, config):
+        if repo is None or not repo.branch() or not authority.on_receiving_branch(repo, config):
             return None
     except KhmsError:
         return None
