@@ -183,29 +183,54 @@ def set_setting(session: Session, name: str, value: str, user: bool) -> None:
     wanted = configuration.check(name, _parsed(option, value), name)
     if user:
         path = configuration.user_folder() / "config.toml"
-        _write_setting(path, name, wanted)
+        wrong = _write_setting(path, name, wanted)
     else:
         path = session.base.config
-        _write_in_base(session, option, wanted)
+        wrong = _write_in_base(session, option, wanted)
     session.say(f"{name} = {_shown(wanted)}  ({path})")
+    if wrong:
+        session.note(one_line(wrong))
 
 
-def _write_in_base(session: Session, option: configuration.Option, value: Any) -> None:
+def _write_in_base(session: Session, option: configuration.Option, value: Any) -> str:
     from khms.store import trust
+    from khms.store.layout import SIGNERS
 
     here = type(session.base)(session.base.root)
     trusted = trust.entry(here) is not None and not trust.why_not(here)
-    _write_setting(session.base.config, option.name, value)
+    if option.name.startswith("review.") and here.path(SIGNERS).exists():  # such a change needs a signer's word
+        from khms.pipeline.signers import set_review
+
+        set_review(session.base, session.repo, session.config, option.name, value)
+        wrong = ""
+    else:
+        wrong = _write_setting(session.base.config, option.name, value)
     if trusted and option.needs_trust:
         trust.record(here, session.repo)
+    return wrong
 
 
-def _write_setting(path: Path, name: str, value: Any) -> None:
+def _write_setting(path: Path, name: str, value: Any) -> str:
+    """Sets it and returns what is still wrong with the file: a value out of range does not keep others, nor itself,
+    from being set. Raises Refused for a file that cannot be read at all."""
     from khms.store import files, tomltext
 
-    configuration.read(path)
-    text = path.read_bytes().decode("utf-8") if path.exists() else ""
+    before = _fault(path)
+    try:
+        text = files.read(path).decode("utf-8") if path.exists() else ""
+    except (OSError, UnicodeDecodeError):
+        raise before or Unavailable("this configuration cannot be read", where=str(path)) from None
     files.write_atomic(path, tomltext.set_value(text, name, value, str(path)).encode("utf-8"))
+    after = _fault(path)
+    return f"still wrong there: {after.message}" + (f" ({after.hint})" if after.hint else "") if after else ""
+
+
+def _fault(path: Path) -> Refused | None:
+    try:
+        configuration.read(path)
+    except Refused as error:
+        return error
+    return None
 
 
 def _settings(session: Session) -> tuple["Config", "Base | None"]:

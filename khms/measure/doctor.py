@@ -5,11 +5,9 @@ A check is a function that yields results; one that fails unexpectedly is report
 a function and its line in CHECKS.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from khms import config as configuration
@@ -18,6 +16,7 @@ from khms.errors import Busy, KhmsError
 from khms.measure.status import Problem, of_error, of_finding
 from khms.store import cards, commit, files, inbox, lock, receipts, tags
 from khms.store.layout import Base
+from khms.store.leftovers import leftovers
 from khms.store.repo import Repo
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _interrupted(patient: Patient) -> Iterator[Result]:
 
 def _leftovers(patient: Patient) -> Iterator[Result]:
     """Temporary files of processes that are gone."""
-    found = [path for path in _temporary(patient.base.root) if not _alive(path)]
+    found = leftovers(patient.base.root)
     for path in found:
         shown = patient.base.relative(path)
         if patient.repair:
@@ -167,26 +166,6 @@ def _leftovers(patient: Patient) -> Iterator[Result]:
             yield Result("leftovers", NOTE, "a killed command left this", shown, "khms doctor --repair removes it")
     if not found:
         yield Result("leftovers", OK, "no temporary files")
-
-
-def _temporary(root: Path) -> Iterator[Path]:
-    """Below the base's own folders only: an adopted folder may be vast, and its other files are not ours."""
-    yield from sorted(root.glob(files.TEMPORARY + "*"))
-    for name in ("memory", "journal", "tools", ".khms"):
-        yield from sorted((root / name).rglob(files.TEMPORARY + "*"))
-
-
-def _alive(path: Path) -> bool:
-    number = path.name.removeprefix(files.TEMPORARY).partition("-")[0]
-    if not number.isdigit() or os.name == "nt":
-        return False
-    try:
-        os.kill(int(number), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _readable(patient: Patient) -> Iterator[Result]:

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+REJECTED, DEFERRED, UNREJECTED = "rejected", "deferred", "unrejected"
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`stage` is propose or review. A propose receipt decides its MARK; a review receipt its candidate."""
+    """`stage` is propose or review. A propose receipt decides its MARK; a review receipt its candidate. `claim` is what
+    a refused candidate said, in the form in which claims are compared: it outlives the candidate's file."""
 
     mark: str
     stage: str
@@ -19,14 +22,18 @@ class Receipt:
     reason: str
     at: str
     sources: tuple[tuple[str, str], ...] = ()
+    claim: str = ""
 
     def line(self) -> str:
-        return json.dumps({**asdict(self), "sources": dict(self.sources)}, ensure_ascii=False)
+        value = {**asdict(self), "sources": dict(self.sources)}
+        if not self.claim:
+            del value["claim"]
+        return json.dumps(value, ensure_ascii=False)
 
 
 def receipt_from(value: Mapping[str, Any]) -> Receipt:
     """The receipt that one parsed line holds; missing keys read as empty."""
-    keys = ("mark", "stage", "verdict", "run", "unit", "label", "reason", "at")
+    keys = ("mark", "stage", "verdict", "run", "unit", "label", "reason", "at", "claim")
     sources = value.get("sources")
     pairs = tuple((str(k), str(v)) for k, v in sources.items()) if isinstance(sources, Mapping) else ()
     return Receipt(**{key: str(value.get(key) or "") for key in keys}, sources=pairs)

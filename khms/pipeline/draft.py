@@ -4,7 +4,7 @@ Pure work over what was read; the same decisions over the same files give the sa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from khms.model.candidate import ABSENT, Candidate, Quote, Relation
@@ -17,6 +17,7 @@ from khms.pipeline.carry import Decision
 from khms.pipeline.checks import Case
 from khms.pipeline.known import Known
 from khms.pipeline.quotes import Reader
+from khms.pipeline.refusals import Refusals
 from khms.pipeline.rules import cut
 from khms.store import markdown
 from khms.store.markdown import Unreadable
@@ -56,12 +57,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What drafts are made from: what is known, where quotes are looked up, the run's day, the labels of the run."""
+    """What drafts are made from: what is known, where quotes are looked up, the run's day, the labels of the run, what
+    reviewers refused before."""
 
     known: Known
     reader: Reader
     day: str
     labels: frozenset[str]
+    refused: Refusals = field(default_factory=Refusals)
 
 
 def draft(decision: Decision, mark: Mark, attached: Sequence[tuple[Decision, Mark]], material: Material) -> Draft:
@@ -87,9 +90,10 @@ def draft(decision: Decision, mark: Mark, attached: Sequence[tuple[Decision, Mar
         reader=material.reader,
         least=material.known.least,
         labels=material.labels,
+        refused=material.refused,
     ))  # fmt: skip
     made = Draft(mark, candidate, tuple(outcomes), tuple(other for _, other in attached), wrong)
-    return with_flags(made, _flags(made, material.known))
+    return with_flags(made, _flags(made, material))
 
 
 def with_flags(made: Draft, flags: Sequence[str]) -> Draft:
@@ -159,9 +163,9 @@ def _quotes(
     return [quotes.graded(reader, candidate, quote) for quote in found.values()]
 
 
-def _flags(made: Draft, known: Known) -> list[str]:
+def _flags(made: Draft, material: Material) -> list[str]:
     """What a reviewer should look at, in short words."""
-    candidate = made.candidate
+    candidate, known = made.candidate, material.known
     flags = ["header"] if made.header else []
     kind = known.types.get(str(candidate.meta["type"]))
     if kind and any(f"{label}:" not in candidate.body for label in kind.labels):
@@ -169,6 +173,7 @@ def _flags(made: Draft, known: Known) -> list[str]:
     flags += [name for name, outcome in made.checks().items() if outcome.state == FAIL]
     flags += [f"quoted-by:{card_id}" for card_id in candidate.nearest if _quoted_by(card_id, candidate, known)]
     flags += [f"same-as:{same.id}" for same in known.same_cards(candidate.body) if same.id != candidate.relation.target]
+    flags += [f"refused-as:{held.name}" for held in material.refused.same(candidate.body, known.least)[:3]]
     return flags
 
 

@@ -9,28 +9,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from khms.errors import Refused
-from khms.model.candidate import Candidate
 from khms.model.finding import Finding
 from khms.model.outcome import FAIL
 from khms.model.redact import redact
 from khms.pipeline import draft as drafting
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Draft
 from khms.pipeline.duplicates import Bodies
-from khms.store import inbox, markdown
+from khms.store import inbox
 from khms.store.layout import Base
-from khms.store.markdown import Unreadable
 from khms.store.receipts import Ledger
 
-WITHHOLDING = ("relations", "screening")
+WITHHOLDING = ("refused", "relations", "screening")
 RANK = ("decision", "solved", "failed", "req")  # kinds that say most come first; all others after them
 
 
 @dataclass
 class Remembered:
-    """What the inbox already holds: claims that a reviewer refused, with the reason, and claims that await review."""
+    """What the inbox already holds: the claims that await review."""
 
-    refused: Bodies = field(default_factory=Bodies)
-    reasons: dict[str, str] = field(default_factory=dict)
     waiting: Bodies = field(default_factory=Bodies)
     problems: list[Finding] = field(default_factory=list)
 
@@ -47,29 +43,10 @@ def remembered(base: Base, ledger: Ledger) -> Remembered:
         except Refused as error:
             found.problems.append(Finding("KH001", "warning", error.where, 0, error.message, error.hint))
             continue
-        held = {candidate.label: candidate for candidate in unit.candidates}
-        for label in unit.dropped:
-            receipt = reviewed.get((unit.path, label))
-            if receipt is not None and receipt.verdict == "rejected":
-                dropped = _dropped(base, unit.path, label)
-                held.update({label: dropped} if dropped else {})
-        for label, candidate in held.items():
-            receipt, name = reviewed.get((unit.path, label)), f"{unit.name}/{label}"
-            if receipt is None:
-                found.waiting.add(name, candidate.body)
-            elif receipt.verdict == "rejected":
-                found.refused.add(name, candidate.body)
-                found.reasons[name] = receipt.reason
+        for candidate in unit.candidates:
+            if (unit.path, candidate.label) not in reviewed:
+                found.waiting.add(f"{unit.name}/{candidate.label}", candidate.body)
     return found
-
-
-def _dropped(base: Base, unit: str, label: str) -> Candidate | None:
-    path = f"{unit}/dropped/{label}.md"
-    try:
-        page = markdown.read(base.path(path), path)
-    except Unreadable:
-        return None
-    return Candidate(label, page.meta, page.body, path, page.body_line)
 
 
 def sort(drafts: Sequence[Draft], memory: Remembered, *, cap: int, least: float) -> list[Draft]:
@@ -98,10 +75,6 @@ def _judge(made: Draft, memory: Remembered, least: float) -> Draft:
     broken = next((outcome for check in WITHHOLDING if (outcome := made.failed(check))), None)
     if broken is not None:
         return replace(made, fate=DROPPED, why=f"{broken.check}: {broken.message}")
-    refused = memory.refused.same(made.candidate.body, least)
-    if refused:
-        said = memory.reasons[refused[0].id]
-        return replace(made, fate=DROPPED, why=f"{refused[0].id} said this and was refused: {said}")
     waiting = memory.waiting.same(made.candidate.body, least)
     if waiting:
         more = [f"awaits-review:{same.id}" for same in waiting[:3]]

@@ -53,6 +53,19 @@ def test_config_names_a_broken_file(base: Base, run_khms: Run) -> None:
     assert base.config.read_text(encoding="utf-8") == "[recall\n"
 
 
+def test_a_value_out_of_range_can_be_put_right_and_keeps_no_other_from_it(base: Base, run_khms: Run) -> None:
+    base.config.write_text("[recall]\nlimit = 0  # too few\n\n[hooks]\nstrong = 7.0\n", encoding="utf-8")
+    assert run_khms("config", "get", "recall.limit").returncode == 3
+    done = run_khms("config", "set", "recall.limit", "4")
+    assert done.returncode == 0 and "still wrong there: hooks.strong cannot be 7.0" in done.stderr
+    done = run_khms("config", "set", "hooks.strong", "0.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert base.config.read_text(encoding="utf-8") == "[recall]\nlimit = 4  # too few\n\n[hooks]\nstrong = 0.5\n"
+    base.config.write_bytes(b"[recall]\nlimit = 4 \xff\n")
+    assert run_khms("config", "set", "recall.limit", "5").returncode == 3
+    assert base.config.read_bytes() == b"[recall]\nlimit = 4 \xff\n"
+
+
 def test_trust_is_recorded_listed_and_taken_back(base: Base, run_khms: Run) -> None:
     assert run_khms("trust").returncode == 0
     bases = json.loads(run_khms("trust", "--list", "--json").stdout)["bases"]

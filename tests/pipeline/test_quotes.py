@@ -135,6 +135,17 @@ def test_a_source_that_is_gone_is_replaced_by_the_lines_kept_with_the_quote(held
     assert judged(held, candidate(words, "docs/notes.md", sha256=sha256, context=kept))[0] == FAIL
 
 
+def test_a_journal_that_has_not_come_here_yet_is_replaced_by_the_lines_kept_with_the_quote(held: Base) -> None:
+    """The day's file is here, and the MARK is not in it: the unit came first, on a branch of its own."""
+    words = "the pool was exhausted by a leaked cursor"
+    meta = {"mark": "M-0123456789ab", "source": "journal/2026-03-05.md line 99", "sha256": "0" * 64}
+    state, message = judged(held, candidate(words, context=f"before\n{words}\nafter", **meta))
+    assert (state, "no journal file here holds M-0123456789ab" in message) == (PASS, True)
+    assert judged(held, candidate(words, context="other lines", **meta))[0] == FAIL
+    here = {**meta, "mark": MARK}
+    assert judged(held, candidate(words, context=words, **here))[0] == FAIL  # the MARK is here, so the file decides
+
+
 def test_without_a_mark_the_journal_is_the_file_that_the_source_names_or_else_all_of_it(held: Base) -> None:
     words = "frames failed because a ground was loose"
     assert judged(held, candidate(words))[0] == PASS
