@@ -67,6 +67,14 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "git.branch", "", "the branch that receives approvals; empty: the remote's default branch, else the current"
     ),
+    Option(
+        "git.sync",
+        "auto",
+        "whether a review shares at once what it decides; auto: where the base is its own repository and has a remote",
+        choices=("auto", "on", "off"),
+    ),
+    Option("git.seconds", 60, "seconds after which one exchange with the remote is given up", least=1),
+    Option("git.tries", 20, "how often a push is tried while others push too", least=1, most=100),
     Option("cards.types", {}, "further card types: name -> {level, labels}"),
     Option("lint.max_bytes", 262144, "largest content file, in bytes", least=1),
     Option("nightly.proposer", "rules", "who turns MARKs into candidates", True),
@@ -79,16 +87,51 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("nightly.nearest", 5, "how many nearest cards a candidate lists", least=0, most=100),
     Option("nightly.same_jaccard", 0.9, "token Jaccard at or above which two bodies say the same", least=0, most=1),
+    Option(
+        "nightly.deliver",
+        "commit",
+        "where a unit goes: a commit on the current branch, a branch of its own, that pushed, or a pull request of it",
+        True,
+        choices=("commit", "branch", "push", "pr"),
+    ),
     Option("nightly.stale_hours", 24, "hours after the last success from which nightly counts as overdue", least=0),
     Option("weekly.stale_hours", 168, "hours after the last success from which weekly counts as overdue", least=0),
     Option(
         "review.allow_agents", False, "true lets an agent host's environment approve, recorded as agent:<host>", True
+    ),
+    Option("review.require_signed", False, "true makes an approval count only where an allowed signer signed it"),
+    Option(
+        "review.signing_key",
+        "",
+        "the SSH key that signs approvals: a path, or key::… for one in the agent; empty: git's user.signingkey",
+        True,
+    ),
+    Option("gc.days", 30, "days after which khms gc removes old logs and states of sessions on this machine", least=0),
+    Option("gc.unit_days", 90, "days after its last decision from which gc --units removes a finished unit", least=0),
+    Option(
+        "gc.deferred_days",
+        365,
+        "the same for a unit in which candidates were put off and nobody came back to them",
+        least=0,
     ),
     Option("index.language", "english", "language of the stemmer and the stop words", choices=("none", *LANGUAGES)),
     Option("index.notes", False, "true makes every Markdown file of the base that git does not ignore a note"),
     Option("index.include", {}, "further folders of notes: name -> path", True),
     Option("recall.limit", 5, "hits shown", least=1, most=1000),
     Option("recall.depth", 50, "hits taken from each channel before ranking", least=1, most=10_000),
+    Option(
+        "recall.model",
+        "",
+        "embedding model: a folder, or hub:owner/name; empty: the one that khms ships; none: recall by words alone",
+        True,
+    ),
+    Option(
+        "recall.floor",
+        0.3,
+        "evidence that the best hit must have, or nothing is on record; 0 shows whatever is nearest",
+        least=0,
+        most=1,
+    ),
     Option("recall.query_chars", 4096, "characters of a query that are read", least=1, most=100_000),
     Option(
         "hooks.deadline_ms",

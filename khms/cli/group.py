@@ -26,22 +26,33 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Propose": {"nightly": ("propose", "turn open MARKs into candidates")},
     "Review": {
-        "inbox": ("review", "list and show what awaits review"),
-        "approve": ("review", "let candidates in: all of them or none"),
-        "reject": ("review", "refuse a candidate, with the reason"),
-        "defer": ("review", "put a candidate off"),
+        "inbox": ("inbox", "list and show what awaits review"),
+        "review": ("desk", "go through what awaits review, one candidate after the other"),
+        "approve": ("approval", "let candidates in: all of them or none"),
+        "reject": ("withholding", "refuse a candidate, with the reason"),
+        "unreject": ("withholding", "take a refusal back"),
+        "defer": ("withholding", "put a candidate off"),
     },
     "Cards": {
         "card": ("card", "make and list cards, show their links, change their status"),
         "show": ("card", "show one document whole"),
+        "redact": ("redact", "take words out of a card for good"),
     },
     "Recall": {
         "recall": ("ask", "ask the base"),
         "index": ("ask", "bring the index up to date"),
         "views": ("views", "write the generated files"),
     },
-    "Check": {"lint": ("lint", "check the base's files")},
-    "Hosts": {"hook": ("hook", "connect an agent host, see and test what it is told")},
+    "Check": {
+        "lint": ("lint", "check the base's files"),
+        "audit": ("audit", "check that every card came in through the review"),
+        "signers": ("signers", "whose signatures count, and whether one is required"),
+    },
+    "Share": {
+        "sync": ("sync", "share what was decided through the base's git remote"),
+        "gc": ("gc", "remove what is no longer needed"),
+    },
+    "Hosts": {"hook": ("hook", "connect an agent host, guard a shared base")},
     "Measure": {"bench": ("bench", "time khms on this machine")},
 }
 COMMANDS = {name: where for section in SECTIONS.values() for name, (where, _) in section.items()}
