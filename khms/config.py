@@ -63,6 +63,11 @@ LANGUAGES = (
 
 OPTIONS: tuple[Option, ...] = (
     Option("base.default", "", "the user's own base, used where no other is found (user configuration only)", True),
+    Option(
+        "base.id",
+        "",
+        "the base's own id, which its records carry; made with its first signer, changed by nobody (khms.toml only)",
+    ),
     Option("base.isolate_worktrees", False, "true gives each work tree of a repository a base of its own"),
     Option(
         "git.branch", "", "the branch that receives approvals; empty: the remote's default branch, else the current"
@@ -227,7 +232,7 @@ def parse(text: str, where: str) -> dict[str, Value]:
 
     try:
         return flatten(tomllib.loads(text), where)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of many thousand digits is a ValueError
         raise Refused(f"this configuration cannot be read: {error}", where=where, hint="mend the line named") from error
 
 
@@ -289,7 +294,7 @@ def load(root: Path | None, *, trusted: bool = True) -> Config:
     layers: list[tuple[str, Mapping[str, Value]]] = []
     with contextlib.suppress(Unavailable):  # a user without a home has no settings of their own
         user = user_folder() / "config.toml"
-        layers.append((str(user), read(user)))
+        layers.append((str(user), {name: value for name, value in read(user).items() if name != "base.id"}))
     if root is not None:
         path = root / "khms.toml"
         values = read(path)

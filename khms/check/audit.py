@@ -6,12 +6,11 @@ who followed it. The rules stand in `auditing`; here is gathered what they judge
 Whatever decides whether a record counts (the signers, `[review]`) is read from the state before it came in.
 """
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from khms.check import auditing
+from khms.check import auditing, ground, worktree
 from khms.check.audited import (
     FOLDERS,
     Filed,
@@ -24,13 +23,15 @@ from khms.check.audited import (
     stood,
     trust_from,
 )
-from khms.check.auditing import Arrival, Before, Restore, Seals, Step, Trouble
+from khms.check.auditing import Before, Restore, Trouble
+from khms.check.changes import judge_changes
 from khms.check.court import court, trusts_at
-from khms.check.provenance import proposals, seen, stood_in
+from khms.check.provenance import proposals, seen, stood_in, texts
+from khms.check.seals import Arrival, Seals, Step, unreadable
 from khms.model.approval import card_sha256
-from khms.store import files, history
-from khms.store.history import Log, Tree
-from khms.store.layout import CONFIG, INBOX, SIGNERS, Base
+from khms.store import history
+from khms.store.history import SUBMODULE, Log, Tree
+from khms.store.layout import CONFIG, INBOX, MEMORY, SIGNERS, Base
 from khms.store.repo import Repo
 
 Progress = Callable[[str], None]
@@ -54,11 +55,17 @@ def whole(base: Base, repo: Repo, *, progress: Progress = lambda what: None) -> 
     """Audits HEAD with what the work tree holds otherwise laid over it. Raises Unavailable in a shallow clone."""
     history.demand_deep(repo)
     head = repo.head()
-    over = _overlay(base, repo)
-    report = _whole(repo, repo.prefix, head, over, lambda path: _on_disk(base, path), progress)
+    over = worktree.overlay(base, repo)
+    report = _whole(repo, repo.prefix, head, over, lambda path: worktree.on_disk(base, path), progress)
     gone = {stem(path) for path, held in over.items() if held is None}
-    told = tuple(_loose(t) if _is_loose(t, over, gone) else t for t in report.troubles)
-    return replace(report, troubles=told, uncommitted=tuple(sorted(over)))
+    told = [_loose(t) if _is_loose(t, over, gone) else t for t in report.troubles]
+    known = {(one.finding.code, one.finding.path) for one in told}
+    lying = (one for one in ground.judge(ground.on_disk(base)) if (one.finding.code, one.finding.path) not in known)
+    return replace(report, troubles=in_order([*told, *map(_loose, lying)]), uncommitted=tuple(sorted(over)))
+
+
+def _is_read(path: str) -> bool:
+    return is_trust(path) or path.startswith(tuple(f"{folder}/" for folder in (*FOLDERS, INBOX)))
 
 
 def _is_loose(trouble: Trouble, over: Collection[str], gone: Collection[str]) -> bool:
@@ -91,7 +98,8 @@ def _whole(
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(history.log, repo, prefix, head) if head else None
         progress("reading the cards and records")
-        listing = Tree(repo, prefix, head).listing(*FOLDERS, INBOX, SIGNERS, CONFIG) if head else {}
+        rows = list(Tree(repo, prefix, head).rows(MEMORY, CONFIG)) if head else []
+        listing = {path: blob for path, mode, blob in rows if mode != SUBMODULE and _is_read(path)}
         data = history.blobs(repo, {blob for path, blob in listing.items() if path not in over})
         state = {path: data[blob] for path, blob in listing.items() if path not in over and blob in data}
         state |= {path: held for path, held in over.items() if held is not None}
@@ -99,7 +107,9 @@ def _whole(
         records = [filed(path, held) for path, held in sorted(state.items()) if is_record(path)]
         progress("reading the history")
         log = coming.result() if coming else Log("", ())
-    now = {path: listing.get(path, "") if path not in over else "" for path in state if is_record(path)}
+    like = next(iter(listing.values()), "")
+    now = {path: listing.get(path, "") for path in state if is_record(path)}
+    now |= {path: worktree.blob_id(state[path], like) for path in now.keys() & over.keys()}
     arrivals = log.arrivals()
     books = auditing.books(records)
     present = frozenset(card.id for card in cards)
@@ -107,13 +117,17 @@ def _whole(
     troubles += auditing.judge_presence(books, present)
     troubles += auditing.judge_records(records, books, proposals(repo, log, state, beside))
     troubles += auditing.judge_appended(seen(log), now)
+    troubles += judge_changes(books, texts(repo, log, state))
+    troubles += ground.judge((path, mode) for path, mode, _ in rows)
     progress("checking the signatures")
     steps, last = _steps(repo, prefix, arrivals, records, state, over)
-    judges = court(repo)
+    judges = court(repo, {held.record.id for held in records if held.record and held.path in over})
     judges.prepare(steps)
     seals = Seals(judges.verify, judges.owners)
     for step in steps:
         troubles += seals.judge(step)
+    fault = trust_from(None, state.get(CONFIG)).fault
+    troubles += [unreadable(fault)] if fault else []
     judges.verifier.keep(whole=True)
     return Report(len(cards), len(records), seals.good, guarantee(last), in_order(troubles))
 
@@ -124,33 +138,6 @@ def guarantee(trust: Trust) -> str:
 
 def in_order(troubles: Iterable[Trouble]) -> tuple[Trouble, ...]:
     return tuple(sorted(troubles, key=lambda t: (t.finding.path, t.finding.line, t.finding.code, t.finding.message)))
-
-
-def _overlay(base: Base, repo: Repo) -> dict[str, bytes | None]:
-    """What the work tree holds otherwise than HEAD, ignored files and those that git was told to pass over included;
-    None where a file is gone. Files that a sparse checkout leaves out are not gone."""
-    folders = (*FOLDERS, SIGNERS, CONFIG)
-    out = repo.run(
-        "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional", "--", *folders
-    )
-    cut = len(repo.prefix)
-    paths = [os.fsdecode(row[3:])[cut:] for row in out.split(b"\0") if row]
-    for row in repo.run("ls-files", "-v", "-z", "--", *folders).split(b"\0"):
-        name = os.fsdecode(row[2:])
-        skipped = row[:1] in b"Ss"
-        if (row[:1].islower() and not skipped) or (skipped and os.path.lexists(base.path(name))):
-            paths.append(name)
-    wanted = (path for path in paths if is_card(path) or is_record(path) or is_trust(path))
-    return {path: _on_disk(base, path) for path in wanted}
-
-
-def _on_disk(base: Base, path: str) -> bytes | None:
-    """The bytes of a file as git would take it: of a link its target."""
-    file = base.path(path)
-    try:
-        return os.fsencode(os.readlink(file)) if file.is_symlink() else files.read(file)  # noqa: PTH115
-    except OSError:
-        return None
 
 
 def _from_log(repo: Repo, log: Log) -> Restore:
@@ -208,7 +195,8 @@ def _steps(
             paths = {change.path for change in commit.changes if change.new and is_record(change.path)}
             fresh = sorted(path for path in paths if path in by_path and path not in placed)
             placed.update(fresh)
-            held = trusts.get(commit.id) or known.get(commit.parents[0], Trust())
+            stood = known.get(commit.parents[0], Trust()) if commit.parents else Trust()
+            held = trusts[commit.id].after(stood) if commit.id in trusts else stood
             known[commit.id] = held
             if fresh or held != before or commit is line:
                 moves.append(Arrival(commit.id, tuple(by_path[path] for path in fresh), held))
@@ -217,7 +205,9 @@ def _steps(
             steps.append(Step(before, tuple(moves)))
         before = after
     loose = tuple(held for held in records if held.path not in placed)
-    then = trust_from(state.get(SIGNERS), state.get(CONFIG)) if {SIGNERS, CONFIG} & over.keys() else before
+    then = before
+    if {SIGNERS, CONFIG} & over.keys():
+        then = trust_from(state.get(SIGNERS), state.get(CONFIG)).after(before)
     if loose or then != before:
         steps.append(Step(before, (Arrival("", loose, then),)))
     return steps, before

@@ -5,28 +5,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from khms.check import auditing
+from khms.check import auditing, ground
 from khms.check.audit import Report, guarantee, in_order
 from khms.check.audited import FOLDERS, Filed, Stood, Trust, filed, is_card, is_record, stem, stood, trust_from
-from khms.check.auditing import Arrival, Before, Restore, Seals, Seen, Step, Trouble
-from khms.check.court import court, trusts_at
-from khms.check.provenance import Proposed, before_records, proposals, seen
+from khms.check.auditing import Before, Restore, Seen, Trouble
+from khms.check.changes import judge_changes
+from khms.check.court import court, settled, trusts_at
+from khms.check.provenance import Proposed, Texts, before_records, proposals, seen, texts
+from khms.check.seals import Arrival, Seals, Step, unreadable
 from khms.model.approval import card_sha256
 from khms.store import history
 from khms.store.history import Change, Log, Tree
 from khms.store.layout import CONFIG, SIGNERS, Base
 from khms.store.repo import Repo
 
+# The ids in a record's bytes. One that is written with escapes is refused where it comes in (`filed`).
 _IDS = re.compile(rb'"([A-Z]-[0-9A-Z]{5,})"')
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A change to be judged: what it makes of the base (`tree`), what differs (`changes`), the records that its commits
-    brought on the way (`seen`), whose word counts (`before`), where the histories parted (`parted`, and `rev`, a name
-    for it), and what follows it (`after`)."""
+    """A change to be judged: what it makes of the base (`tree`), what differs in the repository (`everywhere`) and in
+    the base (`changes`), the records that its commits brought on the way (`seen`), whose word counts (`before`), where
+    the histories parted (`parted`, and `rev`, a name for it), what follows it (`after`), and the commits before it
+    (`old`): first the one whose word counts, then where they parted. `fault` is what makes the settings that come in
+    unreadable."""
 
     tree: Tree
+    everywhere: Sequence[Change]
     changes: Sequence[Change]
     seen: Sequence[Seen]
     before: Trust
@@ -34,6 +40,8 @@ class Delta:
     after: Trust
     rev: str
     tip: str | None
+    old: Sequence[str] = ()
+    fault: str = ""
 
 
 def between(repo: Repo, prefix: str, a: str, b: str) -> Report:
@@ -42,20 +50,23 @@ def between(repo: Repo, prefix: str, a: str, b: str) -> Report:
     history.demand_deep(repo)
     parted = history.merge_base(repo, a, b)
     fork = parted or history.empty_tree(repo)
-    changes = history.between(repo, prefix, fork, b)
+    everywhere = history.between(repo, "", fork, b)
     brought = tuple(seen(history.log(repo, prefix, b, *([parted] if parted else []))))
     commits = [a, b, *([parted] if parted and parted != a else [])]
     trusts = trusts_at(repo, prefix, commits)
-    before = trusts[a]
+    before = settled(repo, prefix, a, trusts[a])
     delta = Delta(
         tree=Tree(repo, prefix, b),
-        changes=changes,
+        everywhere=everywhere,
+        changes=history.below(everywhere, prefix),
         seen=brought,
         before=before,
-        parted=trusts[parted] if parted else Trust(),
-        after=trusts[b],
+        parted=settled(repo, prefix, parted, trusts[parted]) if parted else Trust(),
+        after=trusts[b].after(before),
         rev=(parted or a)[:12],
         tip=b,
+        old=(a, *([parted] if parted and parted != a else [])),
+        fault=_new(trusts[b], trusts[a], trusts.get(parted or a, Trust())),
     )
     return _judge(delta)
 
@@ -66,25 +77,37 @@ def staged(base: Base, repo: Repo, index: str = "") -> Report:
     head = repo.head()
     tree = Tree(repo, repo.prefix, "", index)
     held = tree.read(SIGNERS, CONFIG)
-    before = trusts_at(repo, repo.prefix, [head])[head] if head else Trust()
+    stood = trusts_at(repo, repo.prefix, [head])[head] if head else Trust()
+    before = settled(repo, repo.prefix, head, stood) if head else stood
+    coming = trust_from(held.get(SIGNERS), held.get(CONFIG))
+    everywhere = history.staged(repo, "", index)
     delta = Delta(
         tree=tree,
-        changes=history.staged(repo, index),
+        everywhere=everywhere,
+        changes=history.below(everywhere, repo.prefix),
         seen=(),
         before=before,
         parted=before,
-        after=trust_from(held.get(SIGNERS), held.get(CONFIG)),
+        after=coming.after(before),
         rev="HEAD",
         tip=head,
+        old=(head,) if head else (),
+        fault=_new(coming, stood),
     )
     return _judge(delta)
+
+
+def _new(coming: Trust, *stood: Trust) -> str:
+    """What is wrong with the settings and was not before."""
+    return "" if coming.fault in {trust.fault for trust in stood} else coming.fault
 
 
 def _judge(delta: Delta) -> Report:
     repo, prefix = delta.tree.repo, delta.tree.prefix
     moved = [change for change in delta.changes if is_card(change.path)]
     entered = [change for change in delta.changes if is_record(change.path)]
-    troubles = list(_kept(delta, entered))
+    troubles = [*_kept(delta, entered), *ground.judge((change.path, change.mode) for change in delta.changes)]
+    troubles += ground.second(repo, prefix, delta.before.signed, delta.everywhere, *delta.old)
     cards: list[Stood] = []
     records: list[Filed] = []
     fresh: list[Filed] = []
@@ -108,7 +131,9 @@ def _judge(delta: Delta) -> Report:
         known = _anywhere(repo, prefix, delta.tip, proposed)
         troubles += auditing.judge_presence(books, stems, ids)
         troubles += auditing.judge_records(fresh, books, known)
-    judges = court(repo)
+        troubles += judge_changes(books, _texts(delta, shelf, moved, data), {held.path for held in fresh})
+    troubles += [unreadable(delta.fault)] if delta.fault else []
+    judges = court(repo, {held.record.id for held in fresh if held.record})
     seals = Seals(judges.verify, judges.owners)
     step = Step(delta.before, (Arrival("", tuple(fresh), delta.after),), delta.parted)
     judges.prepare([step])
@@ -180,6 +205,24 @@ def _anywhere(repo: Repo, prefix: str, tip: str | None, proposed: Proposed) -> P
         return deep[0](unit, label, sha256)
 
     return known
+
+
+def _texts(delta: Delta, shelf: Mapping[str, str], moved: Iterable[Change], data: Mapping[str, bytes]) -> Texts:
+    """The texts of cards, first those that the change itself shows; the history is read only for others."""
+    repo, tip = delta.tree.repo, delta.tip
+    near = [(change.path, blob) for change in moved for blob in (change.old, change.new) if blob]
+    near += list(shelf.items())
+
+    def find(card_id: str, sha256: str) -> bytes | None:
+        own = [blob for path, blob in near if stem(path) == card_id]
+        held = {**data, **history.blobs(repo, [blob for blob in own if blob not in data])}
+        found = next((held[blob] for blob in own if blob in held and card_sha256(held[blob]) == sha256), None)
+        if found is None and tip is not None:
+            history.demand_deep(repo)
+            found = texts(repo, history.log(repo, delta.tree.prefix, tip), {})(card_id, sha256)
+        return found
+
+    return find
 
 
 def _admitted(repo: Repo, prefix: str, tip: str | None, fresh: Iterable[Filed]) -> Before | None:

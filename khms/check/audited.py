@@ -1,15 +1,18 @@
 """What an audit judges, as values: cards, records and what decides whether a record counts."""
 
+import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+from khms import config
 from khms.errors import Refused
 from khms.model.approval import Approval, approval_from, candidate_sha256, card_sha256
-from khms.model.card import as_list, as_text
+from khms.model.card import STATUSES, as_list, as_text
+from khms.model.cardhash import stray
 from khms.model.ulid import is_ulid
 from khms.store import files, inbox, markdown, signing
 from khms.store.layout import APPROVALS, ARCHIVE, CONFIG, INBOX, KNOW, SIGNERS
@@ -20,12 +23,14 @@ UNREADABLE = "unreadable"
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The file of signers, and `review`: the `[review]` table of khms.toml as canonical JSON. `configured` says whether
-    there is a khms.toml."""
+    """The file of signers, and of khms.toml: `review`, its `[review]` table as canonical JSON, and `base`, the base's
+    id. `configured` says whether there is a khms.toml, `fault` why it cannot be read."""
 
     signers: bytes = b""
     review: str = "{}"
     configured: bool = False
+    base: str = ""
+    fault: str = ""
 
     @property
     def signed(self) -> bool:
@@ -41,7 +46,11 @@ class Trust:
 
     @property
     def signers_sha256(self) -> str | None:
-        return candidate_sha256(self.signers) if self.signers else None
+        return file_sha256(self.signers)
+
+    def after(self, before: "Trust") -> "Trust":
+        """These, coming after `before`: settings that cannot be read change nothing."""
+        return replace(self, review=before.review, base=before.base) if self.fault else self
 
 
 @cache
@@ -49,8 +58,50 @@ def _signers(data: bytes) -> bool:
     return bool(signing.signers(data))
 
 
+def file_sha256(data: bytes) -> str | None:
+    """The hash that the record of a change of the signers holds: over the bytes as they are, since ssh reads a
+    byte-order mark as part of a name. None for no file."""
+    return hashlib.sha256(data).hexdigest() if data else None
+
+
 def trust_from(signers: bytes | None, settings: bytes | None) -> Trust:
-    return Trust(signers or b"", review_table(settings), settings is not None)
+    try:
+        table = tomllib.loads((settings or b"").decode("utf-8-sig"))
+        fault = _fault(table)
+    except (ValueError, RecursionError) as error:
+        table, fault = {}, str(error)
+    if fault:
+        return Trust(signers or b"", UNREADABLE, settings is not None, fault=fault)
+    return Trust(signers or b"", review_table(settings), settings is not None, base_id(settings))
+
+
+def _fault(table: Mapping[str, object]) -> str:
+    """What is wrong with the settings that this khms knows; empty for nothing. Others may be those of a newer one."""
+    for option in config.OPTIONS:
+        section, _, key = option.name.partition(".")
+        body = table.get(section, {})
+        if not isinstance(body, Mapping):
+            return f"{section} is no table"
+        try:
+            if key in body:
+                config.check(option.name, body[key], CONFIG)
+        except Refused as error:
+            return error.message
+        except ValueError as error:  # a number too long to be shown
+            return f"{option.name}: {error}"
+    held = table.get("base", {})
+    named = held.get("id", "") if isinstance(held, Mapping) else ""
+    return f"base.id is no ULID: {named!r:.40}" if named and not is_ulid(str(named)) else ""
+
+
+def base_id(settings: bytes | None) -> str:
+    """The id that a khms.toml gives its base; empty for none, and where it cannot be read."""
+    try:
+        held = tomllib.loads((settings or b"").decode("utf-8-sig")).get("base", {})
+    except (ValueError, RecursionError):
+        return ""
+    named = held.get("id", "") if isinstance(held, Mapping) else ""
+    return named if isinstance(named, str) else ""
 
 
 def review_table(settings: bytes | None) -> str:
@@ -58,7 +109,7 @@ def review_table(settings: bytes | None) -> str:
     try:
         table = tomllib.loads((settings or b"").decode("utf-8-sig")).get("review", {})
         return json.dumps(table, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=str)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return UNREADABLE
 
 
@@ -78,6 +129,8 @@ def filed(path: str, data: bytes) -> Filed:
         if not isinstance(value, dict):
             return Filed(path, None, "it is no JSON object")
         record = approval_from(value, path)
+        if data != record.file_bytes() or not all(_is_value(t.old) and _is_value(t.new) for t in record.transitions):
+            return Filed(path, None, ODD)
     except (ValueError, RecursionError) as error:
         return Filed(path, None, f"it is no JSON: {error}")
     except Refused as error:
@@ -85,6 +138,20 @@ def filed(path: str, data: bytes) -> Filed:
     if record.id != name or not is_ulid(name):
         return Filed(path, None, f"its file has another name than its id, {record.id}")
     return Filed(path, record)
+
+
+# Two ways to write one thing would let a reader by bytes and a reader by values see different records.
+ODD = (
+    "its bytes are not the ones that khms writes for what it says (letters written as escapes, a key that stands twice "
+    "or that no record has, other white space, a number)"
+)
+
+
+def _is_value(value: object) -> bool:
+    """Whether a transition can have it: a text, texts, or nothing."""
+    return (
+        value is None or isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+    )
 
 
 def is_record(path: str) -> bool:
@@ -116,13 +183,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Stood:
-    """A card as its file says it. `standing` is None where that cannot be read; `lines` are where its keys stand."""
+    """A card as its file says it. `standing` is None where that cannot be read; `lines` are where its keys stand,
+    `stray` the lines that its hash leaves out though more than the plain field stands there, with what is wrong."""
 
     path: str
     id: str
     sha256: str
     standing: Standing | None
     lines: Mapping[str, int]
+    stray: tuple[tuple[int, str], ...] = ()
 
     @property
     def archived(self) -> bool:
@@ -146,7 +215,7 @@ def _quick(path: str, data: bytes) -> Stood | None:
     if found is None:
         return None
     keys = [key.strip() for key in _KEYS.findall(found[0])]
-    if len(set(keys)) != len(keys) or b"\r" in found[0]:
+    if len(set(keys)) != len(keys) or b"\r" in found[0] or found[2].decode() not in STATUSES:
         return None
     edges: dict[bytes, frozenset[str]] = {}
     for row in found[3].splitlines():
@@ -169,11 +238,11 @@ def stood(path: str, data: bytes) -> Stood:
     quick = _quick(path, data)
     if quick is not None:
         return quick
-    sha256 = card_sha256(data)
+    sha256, odd = card_sha256(data), tuple(stray(data))
     try:
         page = markdown.parse(data, path)
     except Unreadable:
-        return Stood(path, stem(path), sha256, None, {})
+        return Stood(path, stem(path), sha256, None, {}, odd)
     links = page.meta.get("links")
     edges = links if isinstance(links, Mapping) else {}
     standing = Standing(
@@ -181,7 +250,7 @@ def stood(path: str, data: bytes) -> Stood:
         frozenset(as_list(edges.get("contradicts"))),
         frozenset(as_list(edges.get("refuted_by"))),
     )
-    return Stood(path, as_text(page.meta.get("id")) or stem(path), sha256, standing, page.lines)
+    return Stood(path, as_text(page.meta.get("id")) or stem(path), sha256, standing, page.lines, odd)
 
 
 def candidates(path: str, data: bytes) -> Iterable[tuple[str, str, str]]:

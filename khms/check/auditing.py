@@ -1,12 +1,12 @@
-"""The rules of an audit, over values alone: what the records say against how the cards stand, records against history,
-signatures against who was allowed to sign when a record came in.
+"""The rules of an audit, over values alone: what the records say against how the cards stand, and records against
+history. Those of signatures stand in `seals`, those of what a transition says of itself in `changes`.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from khms.check.audited import Filed, Standing, Stood, Trust
+from khms.check.audited import Filed, Standing, Stood
 from khms.model.approval import Approval, Approved, Transition
 from khms.model.card import ARCHIVED
 from khms.model.finding import Finding
@@ -22,10 +22,17 @@ PROBLEMS = {
     "KA007": "bad signature",
     "KA008": "signers or review settings changed",
     "KA009": "record of what is not there",
+    "KA010": "no plain file",
 }
 PROPOSE = (
     "move it into an inbox unit (git mv {path} memory/inbox/UNIT/C1.md, with `id: C1`) and approve it: "
     "khms approve UNIT C1"
+)
+
+
+PLAIN = (
+    "leave nothing on these lines but the plain value (status: active, contradicts: [K-00002]); the card's hash, and "
+    "with it the approval, stays. What has to be said of a card is a card of its own, or the reason of khms card status"
 )
 
 
@@ -142,6 +149,8 @@ def _judge_card(
     if before is not None and not any(_admits(filed, approved, before) for filed, approved in named):
         message = f"{named[-1][0].path} admits {card.id} as older than khms, and it came in after the first approval"
         yield trouble("KA001", card.path, message, PROPOSE.format(path=card.path), about=card.id)
+    for line, said in card.stray:
+        yield trouble("KA004", card.path, f"{said}: nobody approved what stands here", PLAIN, line=line, about=card.id)
     yield from _judge_standing(card, held.standing(card.id), held.came_as_it_is(card.id))
 
 
@@ -154,6 +163,8 @@ def _admits(held: Filed, approved: Approved, before: Before) -> bool:
 def _judge_standing(card: Stood, wanted: Standing, as_it_is: bool) -> Iterator[Trouble]:
     how = f"khms card status {card.id} STATUS --by K-… --why …"
     mend = f"put it back as the records have it, then change it by the command that records it: {how}"
+    if card.standing is None and card.stray:
+        return  # told by its lines
     if card.standing is None:
         yield trouble("KA004", card.path, "its status cannot be read", mend, about=card.id)
         return
@@ -230,7 +241,10 @@ def judge_presence(held: Books, present: Collection[str], asked: Collection[str]
 
 
 def _gone(path: str, card_id: str) -> Trouble:
-    mend = f"restore it: git log --diff-filter=D --oneline -- '*{card_id}.md', then git checkout COMMIT~1 -- its path"
+    mend = (
+        f"restore it: git log --diff-filter=D --oneline -- '*{card_id}.md', then git checkout COMMIT~1 -- its path; "
+        f"if it shall not count any more: khms card status {card_id} refuted --why …"
+    )
     return trouble("KA009", path, f"{card_id}, which this record names, is gone", mend, about=card_id)
 
 
@@ -255,7 +269,10 @@ def judge_appended(seen: Iterable[Seen], now: Mapping[str, str]) -> Iterator[Tro
         if other is None:
             continue
         name = path.rpartition("/")[2].removesuffix(".json")
-        restore = f"records are only ever added; restore it: git checkout {first.commit[:12]} -- {path}"
+        restore = (
+            f"records are only ever added; restore it: git checkout {first.commit[:12]} -- {path} (its cards too, "
+            "where they went with it; what shall not count any more: khms card status ID refuted --why …)"
+        )
         if path not in now:
             said, mend, commit = "this record was removed after it came in", restore, first.commit
         elif first.blob != now[path]:
@@ -266,140 +283,6 @@ def judge_appended(seen: Iterable[Seen], now: Mapping[str, str]) -> Iterator[Tro
             mend = f"take that change out of the history before it is published: git rebase -i {other.commit[:12]}~1"
             commit = other.commit
         yield trouble("KA005", path, said, mend, about=name, commit=commit)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """What one commit brought: records, and what it left as signers and settings."""
-
-    commit: str
-    records: tuple[Filed, ...]
-    after: Trust
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One move of the branch: `before` it, and what came in by it, the commits of a merge's other side first. `also` is
-    a second state that changes may start from, where the two histories parted."""
-
-    before: Trust
-    arrivals: tuple[Arrival, ...]
-    also: Trust | None = None
-
-
-Verify = Callable[[Approval, bytes], bool]
-Owners = Callable[[Approval, bytes], Sequence[str]]
-
-
-@dataclass
-class Seals:
-    """Judges signatures (KA006, KA007) and changes of who may sign (KA008), step by step; counts the good ones."""
-
-    verify: Verify
-    owners: Owners
-    good: int = 0
-    _valid: list[Approval] = field(default_factory=list)
-
-    def judge(self, step: Step) -> Iterator[Trouble]:
-        accepted = [step.before]
-        self._valid = []
-        for arrival in step.arrivals:
-            for filed in arrival.records:
-                if filed.record is not None:
-                    yield from self._signature(filed, filed.record, accepted, arrival)
-            last = arrival is step.arrivals[-1]
-            started = [*accepted, *([step.also] if step.also else [])]
-            wrong = list(self._change(started, arrival))
-            if not wrong:
-                accepted.append(arrival.after)
-            elif last:
-                yield from wrong
-        stood = step.before.configured and (step.also is None or step.also.configured)
-        if stood and not step.arrivals[-1].after.configured:
-            yield _no_settings(step.arrivals[-1].commit)
-
-    def _signature(
-        self, filed: Filed, record: Approval, accepted: Sequence[Trust], arrival: Arrival
-    ) -> Iterator[Trouble]:
-        required = any(trust.required for trust in accepted)
-        allowed = list(dict.fromkeys(trust.signers for trust in accepted if trust.signed))
-        if not record.signature:
-            if required:
-                message = "it is not signed, and this base requires signatures (review.require_signed)"
-                mend = (
-                    "take this approval back before it is published (git reset --hard to before it) and approve again "
-                    "with your key: khms signers list shows whose count"
-                )
-                yield trouble("KA006", filed.path, message, mend, about=record.id, commit=arrival.commit)
-            return
-        if any(self.verify(record, signers) for signers in allowed):
-            self.good += 1
-            self._valid.append(record)
-        elif allowed or required:
-            why = self._why(record, allowed, arrival.after)
-            yield trouble("KA007", filed.path, why, AGAIN, about=record.id, commit=arrival.commit)
-
-    def _why(self, record: Approval, allowed: Sequence[bytes], after: Trust) -> str:
-        owners = [name for signers in allowed for name in self.owners(record, signers)]
-        if owners:
-            return (
-                f"its signature does not hold for {record.reviewer}: the key is that of {', '.join(owners)}, or the "
-                "record was changed after it was signed"
-            )
-        if after.signers not in allowed and self.owners(record, after.signers):
-            return "its signer was added by the same change; a new signer counts from the next one on"
-        return f"it is signed by a key that {SIGNERS} did not have when it came in"
-
-    def _change(self, started: Sequence[Trust], arrival: Arrival) -> Iterator[Trouble]:
-        """KA008, where this change needed a signer's word and does not have it."""
-        if not started[0].signed:
-            return
-        after = arrival.after
-        if after.signers not in {trust.signers for trust in started} and not self._recorded(
-            SIGNERS, "sha256", {trust.signers_sha256 for trust in started}, after.signers_sha256
-        ):
-            message = "the signers changed without a record that one of the signers before signed"
-            mend = (
-                f"put it back (git checkout COMMIT~1 -- {SIGNERS}) and let a signer change it: khms signers add|remove"
-            )
-            yield trouble("KA008", SIGNERS, message, mend, commit=arrival.commit)
-        if after.review not in {trust.review for trust in started} and not self._recorded(
-            CONFIG, "review", {trust.review for trust in started}, after.review
-        ):
-            message = f"[review] changed to {after.review} without a record that a signer signed"
-            mend = CHANGED.format(path=CONFIG, command="require on|off")
-            yield trouble("KA008", CONFIG, message, mend, commit=arrival.commit)
-
-    def _recorded(self, what: str, name: str, start: set[str | None], end: str | None) -> bool:
-        """Whether signed records lead from one of the states before to the one after."""
-        steps = [
-            (_state(change.old), _state(change.new))
-            for record in self._valid
-            for change in record.transitions
-            if (change.id, change.field) == (what, name)
-        ]
-        reached = set(start)
-        while more := {new for old, new in steps if old in reached} - reached:
-            reached |= more
-        return end in reached
-
-
-def _state(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-AGAIN = (
-    "the reviewer takes the approval back before it is published and approves again with the key that memory/signers "
-    "has; a new key comes in first, by itself: khms signers add"
-)
-CHANGED = "put it back (git checkout COMMIT~1 -- {path}) and let a signer change it: khms signers {command}"
-
-
-def _no_settings(commit: str) -> Trouble:
-    mend = f"restore it: git checkout COMMIT~1 -- {CONFIG}"
-    return trouble(
-        "KA008", CONFIG, "the base's khms.toml was removed, and its review settings with it", mend, commit=commit
-    )
 
 
 def is_unit(path: str) -> bool:

@@ -1,13 +1,16 @@
 """The signatures of an audit, and the state that says whose count."""
 
+import datetime
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from khms.check.audited import Trust, trust_from
-from khms.check.auditing import Step
+from khms.check.seals import Step
 from khms.model.approval import Approval
+from khms.model.ulid import is_ulid, ulid_milliseconds
 from khms.store import history, signing
+from khms.store.history import Commit
 from khms.store.layout import CONFIG, SIGNERS
 from khms.store.repo import Repo
 from khms.store.signing import CI, Claim, Verifier
@@ -19,11 +22,35 @@ def claim(record: Approval) -> Claim:
     return Claim(record.signed_bytes(), record.signature or "", names, record.at)
 
 
+_DAY = 86_400.0
+
+
+def times(record: Approval) -> list[str]:
+    """The times at which its signature has to hold: the one that it names, and where its id was made on another day
+    that one too. An id sorts behind all records that were there, so it is not as easily set back."""
+    made = ulid_milliseconds(record.id) / 1000 if is_ulid(record.id) else 0.0
+    made = min(made, datetime.datetime.max.replace(tzinfo=datetime.UTC).timestamp() - _DAY)
+    try:
+        said = datetime.datetime.fromisoformat(record.at)
+        near = abs((said if said.tzinfo else said.replace(tzinfo=datetime.UTC)).timestamp() - made) < _DAY
+    except (ValueError, OverflowError):
+        near = False
+    return [record.at] if near else [record.at, datetime.datetime.fromtimestamp(made, datetime.UTC).isoformat()]
+
+
+def _timed(signers: bytes) -> bool:
+    """Whether any signer counts at some times only."""
+    return b"valid-" in signers.lower() or b"cert-authority" in signers.lower()
+
+
 @dataclass
 class Court:
-    """The signatures of one audit: verified together where they can be, each once."""
+    """The signatures of one audit: verified together where they can be, each once. Of the records in `arriving`, by
+    their ids, the signature has to hold now too: whoever's key has ended can still write a time of before. What came in
+    once stays good, whatever ends later."""
 
     verifier: Verifier
+    arriving: Collection[str] = ()
     _done: dict[tuple[str, str, bytes], bool] = field(default_factory=dict)
 
     def verify(self, record: Approval, signers: bytes) -> bool:
@@ -33,8 +60,15 @@ class Court:
         return self._done[key]
 
     def hear(self, records: Sequence[Approval], signers: bytes) -> None:
-        for record, good in zip(records, self.verifier.verify([claim(r) for r in records], signers), strict=True):
-            self._done[record.id, record.signature or "", signers] = good
+        asked = [(record, replace(claim(record), at=at)) for record in records for at in times(record)]
+        held = self.verifier.verify([one for _, one in asked], signers)
+        bad = {id(record) for (record, _), good in zip(asked, held, strict=True) if not good}
+        late = [r for r in records if _timed(signers) and r.id in self.arriving and id(r) not in bad]
+        now = datetime.datetime.now(datetime.UTC).isoformat()
+        present = Verifier().verify([replace(claim(r), at=now) for r in late], signers) if late else []
+        bad |= {id(record) for record, good in zip(late, present, strict=True) if not good}
+        for record in records:
+            self._done[record.id, record.signature or "", signers] = id(record) not in bad
 
     def prepare(self, steps: Iterable[Step]) -> None:
         """Verifies at once what each step asks of the signers before it."""
@@ -48,11 +82,11 @@ class Court:
 
     @staticmethod
     def owners(record: Approval, signers: bytes) -> Sequence[str]:
-        return signing.principals(record.signature or "", signers)
+        return signing.principals(record.signature or "", signers, record.at)
 
 
-def court(repo: Repo) -> Court:
-    return Court(Verifier(repo.folder / "khms"))
+def court(repo: Repo, arriving: Collection[str] = ()) -> Court:
+    return Court(Verifier(repo.folder / "khms"), arriving)
 
 
 def trusts_at(repo: Repo, prefix: str, commits: Sequence[str]) -> dict[str, Trust]:
@@ -64,3 +98,19 @@ def trusts_at(repo: Repo, prefix: str, commits: Sequence[str]) -> dict[str, Trus
         return data.get(places.get(f"{commit}:{prefix}{path}", ""))
 
     return {commit: trust_from(held(commit, SIGNERS), held(commit, CONFIG)) for commit in commits}
+
+
+def settled(repo: Repo, prefix: str, commit: str, trust: Trust) -> Trust:
+    """What counts at a commit whose settings cannot be read: what they said when they last could."""
+    if not trust.fault:
+        return trust
+    for older in reversed(history.log(repo, prefix, commit).mainline()):
+        found = trusts_at(repo, prefix, [older.id])[older.id] if _sets(older) else trust
+        if not found.fault:
+            return trust.after(found)
+    return trust.after(Trust())
+
+
+def _sets(commit: Commit) -> bool:
+    """Whether it may have other settings than its first parent: a merge may take either side's."""
+    return len(commit.parents) != 1 or any(change.path == CONFIG for change in commit.changes)

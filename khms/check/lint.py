@@ -10,7 +10,18 @@ from typing import Any
 
 from khms.check import ahead
 from khms.check.context import Context
-from khms.check.rulebook import BY_KIND, CONFLICT, DECIDED, OLDER, PROPOSAL, RULES, SCREENED, UNREADABLE, Rules
+from khms.check.rulebook import (
+    BODILESS,
+    BY_KIND,
+    CONFLICT,
+    DECIDED,
+    OLDER,
+    PROPOSAL,
+    RULES,
+    SCREENED,
+    UNREADABLE,
+    Rules,
+)
 from khms.check.subject import CANDIDATE, CARD, NOTE, PART, SINGLE, Fault, Subject, kind_of, subjects
 from khms.check.survey import survey
 from khms.model.card import Card
@@ -134,6 +145,8 @@ def _judge(subject: Subject, context: Context, adopted: bool, rules: Rules) -> I
 
 def _asked(subject: Subject, context: Context) -> frozenset[str] | None:
     """The only codes to ask for, None for all."""
+    if subject.entry.link is not None or subject.entry.nested:
+        return BODILESS
     if subject.conflict:
         return CONFLICT
     if subject.is_unreadable:

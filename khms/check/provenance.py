@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from khms.check import auditing
-from khms.check.audited import FOLDERS, candidates, is_card, is_record, stood
+from khms.check.audited import FOLDERS, candidates, is_card, is_record, stem, stood
 from khms.check.auditing import Before, Seen
+from khms.check.changes import Texts as Texts
+from khms.model.approval import card_sha256
 from khms.store import history
 from khms.store.history import Log, Tree
 from khms.store.layout import INBOX
@@ -76,3 +78,17 @@ def proposals(repo: Repo, log: Log, state: Mapping[str, bytes], beside: Callable
         return entry in known
 
     return proposed
+
+
+def texts(repo: Repo, log: Log, state: Mapping[str, bytes]) -> Texts:
+    """Finds the file of a card that had a hash: in the state at hand, or anywhere in the history."""
+
+    def find(card_id: str, sha256: str) -> bytes | None:
+        for path, held in state.items():
+            if is_card(path) and stem(path) == card_id and card_sha256(held) == sha256:
+                return held
+        every = (change for commit in log.commits for change in commit.changes)
+        blobs = {c.new for c in every if c.new and is_card(c.path) and stem(c.path) == card_id}
+        return next((held for held in history.blobs(repo, blobs).values() if card_sha256(held) == sha256), None)
+
+    return find

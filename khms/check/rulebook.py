@@ -64,7 +64,7 @@ RULES: dict[str, Rule] = {
     "KH002": Rule(
         "error",
         "the file name is the id; an id is unique and never used again",
-        (_on(form.name, CARD, CANDIDATE, PART), _on(proof.record, APPROVAL)),
+        (_on(form.name, CARD, CANDIDATE, PART), _on(proof.record, APPROVAL), _on(form.ending, NOTE, OTHER)),
     ),
     "KH003": Rule(
         "error",
@@ -110,7 +110,7 @@ RULES: dict[str, Rule] = {
     "KH014": Rule("error", "no words that would steer an agent", (_on(content.injection, CARD, CANDIDATE, SINGLE),)),
     "KH015": Rule(
         "error",
-        "no conflict marker, no content file over the limit, no link out of the base",
+        "no conflict marker, no content file over the limit, no link out of the base or where cards lie",
         (_on(content.whole, *_FILES),),
     ),
     "KH016": Rule("warning", "a generated file is as khms writes it", ()),
@@ -137,3 +137,5 @@ PROPOSAL = frozenset({"KH003", "KH004", "KH005", "KH006", "KH007", "KH008", "KH0
 # What is asked of a file that cannot be read, one with a merge conflict, and a candidate that was decided long ago.
 UNREADABLE = frozenset({"KH001", "KH013", "KH015"})
 CONFLICT = DECIDED = frozenset({"KH013", "KH015"})
+# What is asked of a link and of another repository: there are no bytes to judge.
+BODILESS = frozenset({"KH015", "KH017"})

@@ -10,7 +10,7 @@ from khms.errors import Refused
 from khms.model.approval import Approval, approval_from
 from khms.model.card import Card, card_from
 from khms.store import files, inbox, markdown
-from khms.store.layout import APPROVALS, ARCHIVE, CONFIG, INBOX, JOURNAL, KNOW, RECEIPTS, TAGS
+from khms.store.layout import APPROVALS, CARDS, CONFIG, INBOX, JOURNAL, RECEIPTS, TAGS, is_card_file
 from khms.store.markdown import Page, Unreadable
 from khms.store.tracked import Entry
 
@@ -24,7 +24,6 @@ NOTE, OTHER = "note", "other"
 
 PAGES = frozenset({CARD, CANDIDATE, NOTE})
 OWN = ("memory/", "journal/", "skills/", "workflows/", "site/")
-CARDS = (f"{KNOW}/", f"{ARCHIVE}/")
 MARKDOWN = (".md", ".markdown")
 CONTENT = (*MARKDOWN, ".json", ".jsonl", ".yaml", ".yml", ".toml")
 
@@ -42,7 +41,7 @@ class Fault:
 def kind_of(path: str) -> str:
     """What the file at this base path is to lint."""
     if path.startswith(CARDS):
-        return CARD if path.endswith(".md") else OTHER
+        return CARD if is_card_file(path) else OTHER
     folder, _, name = path.rpartition("/")
     is_page = name.lower().endswith(MARKDOWN)
     if path.startswith(INBOX + "/"):

@@ -78,12 +78,12 @@ def _click(argv: Sequence[str]) -> int:
 
 def show(error: KhmsError) -> None:
     """Prints an error for a person, on standard error."""
-    from khms.cli.output import clean
+    from khms.cli.output import clean, folded
 
-    print(f"khms: {clean(error.message)}", file=sys.stderr)
-    for line in (error.where, error.hint):
-        if line:
-            print("\n".join("  " + part for part in clean(line).splitlines()), file=sys.stderr)
+    told = [f"khms: {clean(error.message)}"]
+    told += ["\n".join("  " + part for part in clean(line).splitlines()) for line in (error.where, error.hint) if line]
+    for text in told:
+        print(folded(text) if sys.stderr.isatty() else text, file=sys.stderr)
 
 
 def _stop() -> int:

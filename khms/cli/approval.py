@@ -71,9 +71,10 @@ def approve(
 
     \b
     khms approve 2026-11-30-nightly C1 C3
-    khms approve 2026-11-30-nightly C2 --relation C2=supersedes:K-00008 --why "measured again"
+    khms approve 2026-11-30-nightly C2 --relation C2=supersedes:K-00008 \\
+        --why "measured again"
     khms approve 2026-11-30-nightly --all --unjudged
-    khms approve --merged                                the job that runs when a pull request was merged
+    khms approve --merged         the job that runs when a pull request was merged
     """
     from khms.pipeline.approve import approve as let_in
     from khms.render import views
@@ -152,12 +153,14 @@ def agree_on_branch(session: Session, here: bool) -> bool:
 
 
 def refresh(session: Session) -> None:
-    """Brings the index up to the commit, so that the next prompt finds the card; what fails here is only late."""
+    """Brings the index up to the commit, so that the next prompt finds the card; what fails here is only late. Its
+    vector comes with the next command that loads the model."""
     from khms.errors import KhmsError
     from khms.index import sync
+    from khms.index.catchup import LATER
 
     try:
-        sync.refresh(session.base, config=session.config)
+        sync.refresh(session.base, config=session.config, vectors=LATER)
     except KhmsError as error:
         session.note(f"the index was not refreshed: {error.message} (khms index does it)")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, console, print_json
+from khms.cli.output import clean, console, one_line, print_json
 from khms.cli.session import Session
 from khms.errors import Usage
 
@@ -70,7 +70,7 @@ def recall(
         for line in _elsewhere(answer, words, kinds):
             print(line)
     for line in _remarks(answer):
-        session.note(clean(line))
+        session.note(one_line(line))
     if not as_json and session.verbose:
         session.note(f"{answer.channel} ({answer.note}), {answer.elapsed_ms:.0f} ms")
     if not answer.hits:
@@ -79,12 +79,16 @@ def recall(
 
 def _remarks(answer: "Answer") -> Iterator[str]:
     """What a reader must know of the index that answered."""
+    from khms.index.current import SWITCHED_OFF
+
     if answer.rebuilt:
         yield f"the index was built anew: {answer.rebuilt}"
     if answer.failed:
         yield f"the index could not be brought up to date: {answer.failed}"
     if answer.behind:
         yield f"the index is behind: {answer.behind}"
+    if answer.note and not answer.note.endswith(SWITCHED_OFF):
+        yield f"found {answer.note}"
     if answer.skipped:
         files = "1 file is" if answer.skipped == 1 else f"{answer.skipped} files are"
         yield f"{files} not in the index, so nothing in there is found: khms index lists what was left out"
@@ -93,20 +97,20 @@ def _remarks(answer: "Answer") -> Iterator[str]:
 def _show(rank: int, hit: "Hit", session: Session) -> None:
     kind = "" if hit.kind == "card" else f" ({hit.kind})"
     flags = f"  [{', '.join(hit.flags)}]" if hit.flags else ""
-    head = click.style(clean(hit.id), bold=True) if session.colour else clean(hit.id)
+    head = click.style(one_line(hit.id), bold=True) if session.colour else one_line(hit.id)
     flagged = click.style(clean(flags), fg="yellow") if session.colour else clean(flags)
     print(f"{rank:>2}  {head}{clean(kind)}  {clean(_line(hit.title))}{flagged}")
     for corrector in hit.correctors:
-        print(clean(f"    ! {_corrects(corrector.rel, corrector.id)}: {_line(corrector.title)}"))
+        print(f"    ! {one_line(_corrects(corrector.rel, corrector.id))}: {clean(_line(corrector.title))}")
     if hit.note:
         print(clean(f"    ({_line(hit.note)})"))
-    print(clean(f"    {hit.path}:{hit.line}"))
+    print(f"    {one_line(hit.path)}:{hit.line}")
     if hit.snippet:
         print(clean(f"    | {_line(hit.snippet)}"))
     known = {corrector.id for corrector in hit.correctors}
     for link in hit.links:
         if link.id not in known and session.verbose:
-            print(clean(f"    {link.rel} {link.id}: {_line(link.title)}"))
+            print(f"    {one_line(link.rel)} {one_line(link.id)}: {clean(_line(link.title))}")
 
 
 def _corrects(rel: str, card_id: str) -> str:
@@ -154,6 +158,8 @@ def index(ctx: click.Context, rebuild: bool, as_json: bool) -> None:
                 "skipped": [finding.as_json() for finding in report.skipped],
                 "rebuilt": report.rebuilt,
                 "elapsed_ms": report.elapsed_ms,
+                "waiting": report.waiting,
+                "wordless": report.wordless or None,
             }
         )
     else:
@@ -161,6 +167,8 @@ def index(ctx: click.Context, rebuild: bool, as_json: bool) -> None:
             session.say(clean(f"built anew: {report.rebuilt}"))
         changed = f"{report.added} files added, {report.updated} updated, {report.removed} removed"
         session.say(f"{report.docs} documents; {changed}; {report.elapsed_ms:.0f} ms")
+    if report.wordless:
+        session.note(clean(f"recall goes by words alone: {report.wordless}"))
     for finding in report.skipped:
         session.note(clean(f"left out: {finding}"))
     if report.skipped:

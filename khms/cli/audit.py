@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from khms.cli import shared
 from khms.cli.output import console, fold, one_line, print_json
 from khms.cli.session import Session
 from khms.errors import Usage
@@ -164,7 +165,9 @@ def _verdict(troubles: Sequence["Trouble"]) -> str:
 def _adopt(session: Session, here: bool, as_json: bool) -> None:
     from khms.pipeline.adopt import adopt
 
+    remote = shared.begin(session)
     done = adopt(session.base, session.repo, session.config, here=here)
+    shared.finish(session, remote, changed=bool(done.commit))
     if as_json:
         print_json({"schema": "khms.adopt/1", "commit": done.commit, "record": done.record, "cards": list(done.cards)})
         return

@@ -180,6 +180,8 @@ def set_setting(session: Session, name: str, value: str, user: bool) -> None:
         )
     if name == "base.default" and not user:
         raise Usage("base.default is a setting of yours, not of a base", hint="add --user")
+    if name == "base.id":
+        raise Usage("base.id is given once, with the first signer", hint="khms signers add you@example.org KEY.pub")
     wanted = configuration.check(name, _parsed(option, value), name)
     if user:
         path = configuration.user_folder() / "config.toml"

@@ -58,8 +58,9 @@ def new(
     """Propose a card of your own. It waits in the inbox: only an approval makes it knowledge.
 
     \b
-    echo "At 3 bar the valve stays shut." | khms card new fact --title "The valve needs 4 bar" \\
-        --evidence measured --source 'journal/2026-03-04.md line 22: "opened at 4 bar, not at 3"' --body -
+    echo "At 3 bar the valve stays shut." | khms card new fact --body - \\
+        --title "The valve needs 4 bar" --evidence measured \\
+        --source 'journal/2026-03-04.md line 22: "opened at 4 bar, not at 3"'
     khms card new problem-solution --open
     khms card new principle --open --derived-from K-00004 --derived-from K-00005
     """
@@ -258,11 +259,11 @@ def _edge_lines(own: Iterable["Link"], naming: Iterable["Link"], correcting: Ite
         said = f"refuted by {link.id}" if link.rel == "refuted_by" else f"{link.id} {link.rel} it"
         yield f"  ! {clean(said)}: {one_line(link.title)}"
     for link in own:
-        yield f"  {clean(link.rel)} {clean(link.id)}: {one_line(link.title)}"
+        yield f"  {one_line(link.rel)} {one_line(link.id)}: {one_line(link.title)}"
     known = {(link.rel, link.id) for link in correcting}
     for link in naming:
         if (link.rel, link.id) not in known:
-            yield f"  {clean(link.id)} {clean(link.rel)} it: {one_line(link.title)}"
+            yield f"  {one_line(link.id)} {one_line(link.rel)} it: {one_line(link.title)}"
 
 
 @card.command()
@@ -279,7 +280,7 @@ def status(
     """Give a card another status: active, challenged, refuted, superseded or condensed. Recorded like an approval.
 
     \b
-    khms card status K-00042 refuted --by K-00051 --why "measured again with a new sensor"
+    khms card status K-00042 refuted --by K-00051 --why "measured again"
     """
     from khms.pipeline.status import change
     from khms.render import views
@@ -350,16 +351,17 @@ def show(session: Session, identity: str, as_json: bool) -> None:
 
 def _page(session: Session, found: "Found") -> Iterator[str]:
     if found.warning:
-        yield click.style(clean(found.warning), fg="red") if session.colour else clean(found.warning)
+        warning = fold(one_line(found.warning), 2)
+        yield click.style(warning, fg="red") if session.colour else warning
     title = "" if found.title == found.id else f"  {' '.join(found.title.split())}"
-    head = fold(clean(found.id + title), 2)
+    head = fold(one_line(found.id + title), 2)
     yield click.style(head, bold=True) if session.colour else head
-    yield clean(f"{found.path}:{found.line}")
+    yield f"{one_line(found.path)}:{found.line}"
     yield from (fold(clean(f"note: {note}"), 2) for note in found.notes)
     keys = ("type", "level", "status", "scope", "evidence", "date")
     facts = [as_text(found.meta.get(key)) for key in keys]
     if any(facts):
-        yield clean(" · ".join(fact for fact in facts if fact))
+        yield fold(one_line(" · ".join(fact for fact in facts if fact)), 2)
     tags = ", ".join(as_list(found.meta.get("tags")))
     if tags:
         yield fold(clean(f"tags: {tags}"), 2)
@@ -376,4 +378,5 @@ def _page(session: Session, found: "Found") -> Iterator[str]:
         yield from (fold(line, 4) for line in edges)
     if found.history:
         yield ""
-        yield from (clean(f"{event.at}  {event.what}, {event.who}  {event.record}") for event in found.history)
+        told = (one_line(f"{event.at}  {event.what}, {event.who}  {event.record}") for event in found.history)
+        yield from (fold(line, 4) for line in told)

@@ -36,6 +36,7 @@ def review(ctx: click.Context, unit: str | None, plain: bool, here: bool) -> Non
     colour = session.colour and not plain
     asked = Lines() if plain else Keys()
     seen: set[str] = set()
+    status = 0
     while True:
         name = unit or next((name for name in waiting_units(session.base) if name not in seen), None)
         if name is None:
@@ -46,8 +47,10 @@ def review(ctx: click.Context, unit: str | None, plain: bool, here: bool) -> Non
         docket = Docket(session.base, session.repo, session.config, name, here)
         sitting = Sitting(session, docket, asked, Screen(colour))
         sitting.hold()
+        status = sitting.status
         if unit or sitting.stopped:
-            ctx.exit(sitting.status)
+            break
+    ctx.exit(status)
 
 
 def _demand_reviewer(session: Session, here: bool) -> bool:

@@ -38,7 +38,7 @@ d  defer: it moves to deferred/ and can be brought back
 x  drop: refuse it, with the reason
 s  skip: leave it pending
 b  back to the one before
-v  view it again, for instance after the window changed its size
+v  view it again, long lines whole
 q  quit: what you decided is kept, khms review goes on there
 Nothing happens to the base before you confirm it at the end."""
 

@@ -14,6 +14,7 @@ from khms.pipeline.reviewing import APPROVE, Decision, Entry, Place, Review, Vie
 from khms.render import worddiff
 
 FIRST_ROWS = 4  # of a card that lies near
+HEAD, TAIL = 480, 160  # characters of a very long line that are shown: eight rows of a terminal in all
 # Around a changed piece: in plain text, and, as signs that stand for a colour, in text that is still to be folded.
 _BRACKETS = {worddiff.OLD: ("[-", "-]"), worddiff.NEW: ("{+", "+}")}
 _CLOSE = "\ue002"
@@ -26,6 +27,11 @@ class Screen:
 
     def __init__(self, colour: bool) -> None:
         self.colour = colour
+        self.whole = False
+
+    def short(self, text: str) -> str:
+        """`text` with the middle of its very long lines left out."""
+        return text if self.whole else "\n".join(map(_cut, text.split("\n")))
 
     def paint(self, text: str, **style: object) -> str:
         return click.style(text, **style) if self.colour and text else text  # type: ignore[arg-type]
@@ -37,17 +43,19 @@ class Screen:
         """A line across the screen that begins a page."""
         return self.paint(f"── {fold(one_line(text), 3)} ".ljust(min(terminal_width(), 80), "─"), dim=True)
 
-    def candidate(self, view: View, review: Review) -> Iterator[str]:
-        """The whole page of the candidate before the reviewer."""
+    def candidate(self, view: View, review: Review, *, whole: bool = False) -> Iterator[str]:
+        """The whole page of the candidate before the reviewer. A line that would fill the screen is cut in its middle,
+        with how much is left out, unless it shall be shown `whole`."""
+        self.whole = whole
         candidate = view.candidate
         place = f"{review.at + 1} of {len(review.entries)}"
         yield self.head(f"{candidate.label}, {place} in {review.unit.rpartition('/')[2]}")
-        yield self.bold(fold(one_line(candidate.title or "(no title)")))
+        yield self.bold(fold(self.short(one_line(candidate.title or "(no title)"))))
         if candidate.flags:
             yield self.paint(fold(f"flagged: {one_line(', '.join(candidate.flags))}", 2), fg="yellow")
         yield from self._facts(view)
         yield ""
-        yield from block(clean(candidate.body).strip("\n"), "  ")
+        yield from block(self.short(clean(candidate.body).strip("\n")), "  ")
         yield ""
         for quoted in view.places:
             yield from self._quote(quoted)
@@ -79,7 +87,7 @@ class Screen:
             ("file", f"{view.candidate.path}:{view.candidate.body_line}"),
         ):
             if text:
-                yield self.paint(fold(one_line(f"{name}: {text}"), 2), dim=name == "file")
+                yield self.paint(fold(self.short(one_line(f"{name}: {text}")), 2), dim=name == "file")
 
     def _quote(self, place: Place) -> Iterator[str]:
         quote = place.quote
@@ -89,9 +97,9 @@ class Screen:
             told = f"quote of {place.where}, which was not looked into: {place.lost}"
         yield self.paint(fold(one_line(told), 2), **style)
         if not any(holds for holds, _ in place.rows):
-            yield from block(clean(f"“{quote.text}”"), "    ")
+            yield from block(self.short(clean(f"“{quote.text}”")), "    ")
         for holds, row in place.rows:
-            for line in block(clean(row), "  > " if holds else "    "):
+            for line in block(self.short(clean(row)), "  > " if holds else "    "):
                 yield self.paint(line, bold=True) if holds else line
 
     def _relation(self, view: View, decision: Decision) -> Iterator[str]:
@@ -108,7 +116,7 @@ class Screen:
     def _near(self, card: Card) -> Iterator[str]:
         status = "" if card.status == "active" else f" ({card.status})"
         yield fold(one_line(f"near: {card.id}{status} {card.title}"), 2)
-        lines = "\n".join(line for line in clean(card.body).splitlines() if line.strip())
+        lines = self.short("\n".join(line for line in clean(card.body).splitlines() if line.strip()))
         rows = block(lines, "    ")
         yield from rows[:FIRST_ROWS]
         if len(rows) > FIRST_ROWS:
@@ -182,6 +190,13 @@ class Screen:
                 yield fold(one_line(f"{heading:<8}  {entry.label}  {titles.get(entry.label, '')}"), 10)
                 for line in _terms(entry):
                     yield fold(" " * 10 + one_line(line), 12)
+
+
+def _cut(line: str) -> str:
+    left = len(line) - HEAD - TAIL
+    if left <= TAIL:
+        return line
+    return f"{line[:HEAD]} … [{left:,} characters left out; v shows them] … {line[-TAIL:]}"
 
 
 def _terms(entry: Entry) -> Iterator[str]:

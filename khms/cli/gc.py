@@ -15,13 +15,13 @@ from khms.cli.session import Session
 @click.pass_obj
 def gc(session: Session, units: bool, dry: bool, here: bool, as_json: bool) -> None:
     """Remove what is no longer needed on this machine: what killed commands left, carry of published runs, old logs and
-    states, older indexes, branches of units that were merged.
+    states, older indexes, branches of units that were merged or refused.
 
     Cards, records, receipts and journals are never touched. How old is old: khms config list (gc.…).
 
     \b
     khms gc --dry-run
-    khms gc --units --dry-run     which finished units of the inbox would go, and why others stay
+    khms gc --units --dry-run     which finished units would go, why others stay
     """
     from khms.pipeline.gc import collect
 

@@ -112,7 +112,7 @@ def inbox_show(session: Session, unit: str | None, labels: tuple[str, ...], as_j
     """Show a unit's candidates with their quotes in context, flagged ones first.
 
     \b
-    khms inbox show                            the oldest unit with something pending
+    khms inbox show                       the oldest unit with something pending
     khms inbox show 2026-11-30-nightly C2
     """
     from khms.pipeline.approve import approved_labels, pending

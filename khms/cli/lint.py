@@ -6,6 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,8 @@ def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool
             generated=None if staged or chosen else _generated(session, repo, config),
             progress=progress,
         )
+        if staged and _receives(repo, config):
+            report = replace(report, findings=(*report.findings, *_altered(repo, index, chosen)))
     if annotate:
         annotations.print_annotations(report.findings, annotate, repo.prefix if repo else "")
     elif as_json:
@@ -111,13 +114,9 @@ def _generated(
     session: Session, repo: "Repo | None", config: Config
 ) -> Callable[[Mapping[str, Card]], Mapping[str, bytes | None]] | None:
     """What says which generated files differ: on the branch that receives approvals only, elsewhere they lag behind."""
-    from khms.pipeline import authority
     from khms.render import views
 
-    try:
-        if repo is None or not repo.branch() or not authority.on_receiving_branch(repo, config):
-            return None
-    except KhmsError:
+    if not _receives(repo, config):
         return None
 
     def differing(cards: Mapping[str, Card]) -> Mapping[str, bytes | None]:
@@ -127,6 +126,32 @@ def _generated(
             return {}
 
     return differing
+
+
+def _receives(repo: "Repo | None", config: Config) -> bool:
+    """Whether this is the branch that receives approvals, as far as can be told."""
+    from khms.pipeline import authority
+
+    try:
+        return repo is not None and bool(repo.branch()) and authority.on_receiving_branch(repo, config)
+    except KhmsError:
+        return False
+
+
+def _altered(repo: "Repo | None", index: str, chosen: Sequence[str] | None) -> Iterator[Finding]:
+    """KH016 of what is staged, as an error: every session reads these files, and nobody reviews what is put in."""
+    from khms.render.staged import altered
+
+    assert repo is not None
+    try:
+        paths = altered(repo, index)
+    except KhmsError:  # an unreadable tag registry, which lint itself reports
+        return
+    for path in paths:
+        if chosen is None or any(path == folder or path.startswith(f"{folder}/") for folder in chosen):
+            message = "this generated file is not what khms would write from the staged cards"
+            mend = f"khms views writes it anew; then: git add {path}"
+            yield Finding("KH016", "error", path, 1, message, mend)
 
 
 @contextmanager

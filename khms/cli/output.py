@@ -95,6 +95,16 @@ def fold(text: str, indent: int = 0, width: int | None = None) -> str:
     return "\n".join([*lines, line.rstrip()])
 
 
+def folded(text: str) -> str:
+    """`text` with each line that a terminal would break cut at a blank, its rest below its own beginning. What fits, or
+    is coloured, stays as it is."""
+    width = terminal_width()
+    if len(text) * 2 <= width or "\x1b" in text:
+        return text
+    lines = text.split("\n")
+    return "\n".join(fold(line, len(line) - len(line.lstrip()) + 2, width) for line in lines)
+
+
 def _parts(word: str) -> list[str]:
     """Where a word may be cut: between wide characters, but not before the sign that ends a clause."""
     if word.isascii():

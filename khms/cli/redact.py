@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import click
 
+from khms.cli import shared
 from khms.cli.approval import agree_on_branch
-from khms.cli.output import fold, one_line, print_json
+from khms.cli.output import one_line, print_json
 from khms.cli.session import Session
 from khms.errors import Usage
 from khms.pipeline.redact import Redacted
@@ -41,23 +42,27 @@ def redact(
     \b
     khms redact K-00042 --why "a customer's name stood there"
     khms redact K-00042 --line 17 --why "an internal address"
-    pass show old-key | khms redact K-00042 --match - --why "a key stood there" --everywhere
+    pass show old-key | khms redact K-00042 --match - --everywhere --why "a key"
     """
     from khms.pipeline.redact import redact as take_out
     from khms.render import views
 
+    words = _words(matches, lines)
+    agreed = here or agree_on_branch(session, here)
+    remote = shared.begin(session, [card_id])
     done = take_out(
         session.base,
         session.repo,
         session.config,
         card_id,
         why,
-        words=_words(matches, lines),
+        words=words,
         lines=lines,
         everywhere=everywhere,
-        here=here or agree_on_branch(session, here),
+        here=agreed,
         views=views.for_base,
     )
+    shared.finish(session, remote, changed=True)
     _forget(session)
     if as_json:
         print_json(_json(done))
@@ -65,7 +70,7 @@ def redact(
     if done.recovered:
         session.note(done.recovered)
     for line in _report(done, everywhere):
-        session.say(fold(line, 2) if line.startswith(("  ", "- ")) else line)
+        session.say(line)
     session.say()
     for line in _steps(session.repo.has_remote(), session.repo.prefix):
         session.say(line)
@@ -145,8 +150,10 @@ def _steps(remote: bool, prefix: str) -> Iterator[str]:
     yield "   - write words.txt beside it, in an editor; for each line of the secret:  literal:THE WORDS==>[redacted]"
     yield "   - git filter-repo --replace-text ../words.txt --replace-message ../words.txt"
     if remote:
-        yield "   - git push --force --mirror URL   (protected branches must allow it for that moment; the host refuses"
-        yield "     its own refs of pull requests)"
+        yield (
+            "   - git push --force --mirror URL   (protected branches must allow it for that moment; the host refuses "
+            "its own refs of pull requests)"
+        )
         yield "   - ask the host to drop its caches and those refs: a force-push does not reach them"
     yield "   - every clone and fork anew; one that is pulled into brings the old history back. Remove words.txt"
     if prefix:

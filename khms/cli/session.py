@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from khms import config as configuration
+from khms.cli.output import folded
 from khms.errors import Unavailable
 from khms.store import layout
 from khms.store.layout import Base
@@ -59,14 +60,14 @@ class Session:
         Repo(self.cwd).run("version")
 
     def say(self, text: str = "") -> None:
-        """A line for a person, on standard output; not under --quiet."""
+        """A line for a person, on standard output, folded to a terminal's width; not under --quiet."""
         if not self.quiet:
-            print(text)
+            print(folded(text) if sys.stdout.isatty() else text)
 
     def note(self, text: str) -> None:
         """A remark beside the answer, on standard error; not under --quiet."""
         if not self.quiet:
-            print(text, file=sys.stderr)
+            print(folded(text) if sys.stderr.isatty() else text, file=sys.stderr)
 
     @property
     def colour(self) -> bool:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from khms.cli import shared
 from khms.cli.output import one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import Usage
 
 if TYPE_CHECKING:
+    from khms.pipeline.sharing import Sharing
     from khms.pipeline.signers import Changed
 
 _here = click.option("--here", is_flag=True, help="On this branch, though it is not the one that receives approvals.")
@@ -45,9 +47,13 @@ def list_signers(session: Session, as_json: bool) -> None:
     from khms.store.layout import SIGNERS
 
     try:
-        held = signing.signers(files.read(session.base.path(SIGNERS)))
+        data = files.read(session.base.path(SIGNERS))
     except FileNotFoundError:
-        held = []
+        data = b""
+    held = signing.signers(data)
+    odd = signing.unseen(data)
+    if odd:
+        session.note(f"memory/signers holds {odd}, which ssh reads as part of a name; {signing.UNSEEN}")
     required = bool(session.config["review.require_signed"])
     if as_json:
         rows = [
@@ -87,7 +93,9 @@ def add(session: Session, email: str, key: str, here: bool, as_json: bool) -> No
     from khms.pipeline import signers as change
 
     text = _key(session, key)
+    remote = _shared(session)
     done = change.add(session.base, session.repo, session.config, email, text, here=here)
+    shared.finish(session, remote, changed=bool(done.commit))
     _told(session, done, f"{email} has this key already", as_json)
 
 
@@ -112,7 +120,9 @@ def remove(session: Session, email: str, here: bool, as_json: bool) -> None:
     """
     from khms.pipeline import signers as change
 
+    remote = _shared(session)
     done = change.remove(session.base, session.repo, session.config, email, here=here)
+    shared.finish(session, remote, changed=bool(done.commit))
     _told(session, done, f"{email} is no signer", as_json)
 
 
@@ -129,8 +139,18 @@ def require(session: Session, state: str, here: bool, as_json: bool) -> None:
     """
     from khms.pipeline import signers as change
 
+    remote = _shared(session)
     done = change.require(session.base, session.repo, session.config, state == "on", here=here)
+    shared.finish(session, remote, changed=bool(done.commit))
     _told(session, done, f"it is {state} already", as_json)
+
+
+def _shared(session: Session) -> "Sharing | None":
+    """What others published, taken in for a person only."""
+    from khms.pipeline.signers import demand_person
+
+    demand_person()
+    return shared.begin(session)
 
 
 def _told(session: Session, done: "Changed", nothing: str, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """One sitting over one unit: shows, asks, keeps each answer, and carries out what was confirmed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import click
@@ -34,6 +34,7 @@ from khms.errors import KhmsError, Usage
 from khms.model.finding import Finding
 from khms.pipeline import reviewing
 from khms.pipeline.approve import Faulty, approved_labels
+from khms.pipeline.aside import aside, whereabouts
 from khms.pipeline.docket import Docket, Held, label_of
 from khms.pipeline.reviewing import Act, Entry, Review, View
 
@@ -54,6 +55,7 @@ class Sitting:
         self.status = 0
         self.stopped = False
         self._review = Review("", ())
+        self._whole = ""  # the label of the candidate that is to be shown with its long lines whole
         self._own: set[str] = set()  # labels that this sitting carried out: no news to the reviewer
 
     def hold(self) -> None:
@@ -81,6 +83,8 @@ class Sitting:
             done = [f"{label} = {card_id}" for label, card_id in approved_labels(held.records, held.unit.path).items()]
             told = f"; approved before: {', '.join(done)}" if done else ""
             self._say(f"nothing is pending in {held.unit.name}{told}")
+            for line in whereabouts(self.docket.base, held.unit, aside(held.unit)):
+                self._say(line)
             return
         decided = len(held.waiting) - len(self._review.left)
         before = f", {decided} decided before" if decided else ""
@@ -122,10 +126,12 @@ class Sitting:
         if entry is None:
             return
         view = self.docket.view(held, self._review, entry)
-        self._show(["", *self.screen.candidate(view, self._review)])
+        self._show(["", *self.screen.candidate(view, self._review, whole=self._whole == entry.label)])
+        self._whole = ""
         while self._review.current == entry:
             answer = self.asked.choose(self._keys(view, entry))
             if answer.key == SHOW.key:
+                self._whole = entry.label
                 return
             try:
                 self._answer(answer, view)
@@ -135,6 +141,9 @@ class Sitting:
                 return
             after = self._review.current
             if after is not None and after.label == entry.label and after != entry:
+                held = self._refreshed()  # much may have happened since it was shown
+                if self._review.current != after:
+                    return
                 entry = after
                 view = self.docket.view(held, self._review, entry)
                 self._show(self.screen.standing(view, self._review))
@@ -184,7 +193,11 @@ class Sitting:
     def _edit(self, view: View) -> None:
         """Opens the candidate's file until it can be read again, or puts back what was there."""
         candidate = view.candidate
-        before = self.docket.bytes_of(candidate)
+        try:
+            before = self.docket.bytes_of(candidate)
+        except OSError:
+            self._say(f"{candidate.path} is not there any more")
+            return
         while True:
             try:
                 click.edit(filename=str(self.docket.base.path(candidate.path)))
@@ -204,7 +217,8 @@ class Sitting:
                 break
         self._refreshed(own=candidate.label)
         self.docket.keep(self._review, candidate.label)
-        if self.docket.bytes_of(candidate) == before:
+        after = self._review.entry(candidate.label)
+        if after is not None and after.sha256 == view.sha256:
             self._say("nothing was changed")
 
     def _finished(self) -> bool:
@@ -220,7 +234,7 @@ class Sitting:
             return True
         faults = self.docket.faults(held, self._review)
         if faults:
-            self._back_to(faults)
+            self._back_to(faults, [entry.label for entry in self._review.entries])
             return False
         titles = {candidate.label: candidate.title for candidate in held.waiting}
         self._show(["", *self.screen.plan(self._review, titles)])
@@ -233,9 +247,9 @@ class Sitting:
             return False
         return self._carried_out()
 
-    def _back_to(self, faults: Iterable[Finding]) -> None:
-        """Shows each fault at its candidate and goes back to the first of them."""
-        labels = [entry.label for entry in self._review.entries]
+    def _back_to(self, faults: Iterable[Finding], labels: Sequence[str]) -> None:
+        """Shows each fault at its candidate, of those that were to be decided, and goes back to the first of them that
+        is still there; where none is, to what is open."""
         found: dict[str, list[Finding]] = {}
         for fault in faults:
             found.setdefault(label_of(fault, labels), []).append(fault)
@@ -244,7 +258,8 @@ class Sitting:
             self._say(f"{label or 'the base'}:")
             self._show(self.screen.faults(own))
         approved = [entry.label for entry in self._review.decided(reviewing.APPROVE)]
-        first = next((label for label in labels if label in found), approved[0])
+        here = [label for label in labels if self._review.entry(label)]
+        first = next((label for label in here if label in found), approved[0] if approved else "")
         self._review = reviewing.at(self._review, first)
         for label in found:
             self.docket.keep(self._review, label)
@@ -269,8 +284,9 @@ class Sitting:
         except Faulty as error:
             self.status = error.exit_code
             self._show(told)
+            labels = [entry.label for entry in self._review.entries]
             self._refreshed()
-            self._back_to(error.faults)
+            self._back_to(error.faults, labels)
             return False
         except KhmsError as error:
             self.status = error.exit_code

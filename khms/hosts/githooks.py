@@ -5,6 +5,7 @@ every byte; what cannot be edited safely is refused, with what to do instead.
 """
 
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Iterator
@@ -25,13 +26,15 @@ _PRE_COMMIT = (b"-mpre_commit", b"pre-commit hook-impl")  # in the script that `
 class Hook:
     """Where a hook goes. `path` is the file behind any link; `base` the folder that it checks, from the work tree's top
     on (none on a server). A `shared` one lies in the work tree, is committed, and so names no interpreter of this
-    machine; a `called` one is started by another script, so that it need not be executable."""
+    machine; a `called` one is started by another script, so that it need not be executable; `git` is the
+    repository that a server's hook is for."""
 
     name: str
     path: Path
     base: str = ""
     shared: bool = False
     called: bool = False
+    git: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,25 @@ def of_server(place: Path) -> Hook:
         hint = "name the repository's folder on this server, such as /srv/git/project.git"
         raise Unavailable("this is no git repository", where=str(place), hint=hint) from error
     folder, hooks = (Path(os.path.normpath(place / os.fsdecode(line))) for line in said.splitlines())
-    return Hook(name, _inside(hooks / name, [folder.resolve()]))
+    return Hook(name, _inside(hooks / name, [folder.resolve()]), git=folder)
+
+
+def _headless(git: Path | None) -> str:
+    """What is wrong with the branch that a server's HEAD names: it says which one receives approvals."""
+    if git is None:
+        return ""
+    repo, here = Repo(git), f"--git-dir={git}"
+    head = repo.text(here, "symbolic-ref", "--quiet", "HEAD", ok=(0, 1)).removeprefix("refs/heads/")
+    form = "--format=%(refname:lstrip=2)"
+    branches = repo.text(here, "for-each-ref", form, "refs/heads").splitlines()
+    if not head or head in branches:
+        return ""
+    say = f"git --git-dir={shlex.quote(str(git))} symbolic-ref HEAD refs/heads/"
+    if not branches:
+        return f"HEAD names {head}, so that branch receives approvals; where it shall be another: {say}NAME"
+    shown = ", ".join(branches[:3])
+    likely = next((name for name in ("main", "master") if name in branches), branches[0])
+    return f"HEAD names {head}, which is not there ({shown}), so nothing says which branch receives: {say}{likely}"
 
 
 def install(hook: Hook) -> Report:
@@ -144,6 +165,9 @@ def status(hook: Hook) -> Status:
 
 
 def _problems(hook: Hook, found: Block) -> Iterator[str]:
+    told = _headless(hook.git)
+    if "not there" in told:
+        yield told
     if hook.base and hook.base not in found.bases:
         yield f"{hook.path} checks {', '.join(found.bases) or 'nothing'}, not this base: khms hook install git"
     if not hook.called and not os.access(hook.path, os.X_OK):
@@ -158,6 +182,8 @@ def _problems(hook: Hook, found: Block) -> Iterator[str]:
 
 
 def _remarks(hook: Hook, script: bytes) -> Iterator[str]:
+    if told := _headless(hook.git):
+        yield told
     if hook.shared:
         yield (
             "this file is part of the repository, so it takes khms from PATH: commit it, and everyone who commits to"

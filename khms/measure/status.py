@@ -61,6 +61,7 @@ class Status:
     docs: int | None
     behind: bool
     behind_why: str
+    vectors: dict[str, Any]
     lock: str
     interrupted: str
     problems: tuple[Problem, ...]
@@ -77,7 +78,7 @@ class Status:
             "units": [asdict(unit) for unit in self.units or ()],
             "last_nightly": self.last_nightly,
             "last_weekly": self.last_weekly,
-            "index": {"docs": self.docs, "behind": self.behind, "why": self.behind_why, "model": None, "dim": None},
+            "index": {"docs": self.docs, "behind": self.behind, "why": self.behind_why, **self.vectors},
             "lock": self.lock or None,
             "interrupted": self.interrupted or None,
             "shared": self.shared and asdict(self.shared),
@@ -113,7 +114,7 @@ def status(base: Base, config: Config) -> Status:
     problems += [_no_card(card) for card in shelf.cards.values() if not _is_card(card)]
     records = problems.trying(lambda: cards.approvals(base))
     receipts = problems.trying(lambda: ledger(base))
-    docs, behind, why = _index(base, config, problems)
+    docs, behind, why, vectors = _index(base, config, problems)
     branch, held, interrupted = _git(base, problems)
     shared = _shared(base, config, branch, problems)
     last = {job: last_success(base, job) for job in JOBS}
@@ -129,6 +130,7 @@ def status(base: Base, config: Config) -> Status:
         docs=docs,
         behind=behind,
         behind_why=why,
+        vectors=vectors,
         lock=held,
         interrupted=interrupted,
         problems=tuple(dict.fromkeys(problems)),
@@ -183,8 +185,9 @@ def _unit_paths(base: Base) -> list[Path]:
     return [path for path in shown if path.is_dir() or path.suffix == ".md"]
 
 
-def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None, bool, str]:
-    """(documents, whether it may be behind the files, why). That there is none yet is no problem: commands build it."""
+def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None, bool, str, dict[str, Any]]:
+    """(documents, whether it may be behind the files, why, the model of its vectors and their dimension). That there is
+    none yet is no problem: commands build it."""
     from khms.index import changes, manifest, sources
     from khms.index.freshness import freshness
 
@@ -193,14 +196,16 @@ def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None,
         known = manifest.load(base.index)
     except manifest.Unusable as error:
         problems.append(Problem(f"the index cannot be used: {error}", str(base.index), "khms index builds it anew"))
-        return None, True, fresh.why
+        return None, True, fresh.why, {"model": None, "dim": None}
     left_out = len(known.skipped if known else ()) + len(list(changes.missing(base.root, sources.rules(base, config))))
     if left_out:
         files = "1 file or folder is" if left_out == 1 else f"{left_out} files or folders are"
         problems.append(
             Problem(f"{files} left out of the index: recall finds nothing in there", "", "khms index lists them")
         )
-    return (known.docs if known else None), fresh.behind, fresh.why
+    held = known.vectors if known else None
+    vectors = {"model": held and held.model, "dim": held and held.dimension}
+    return (known.docs if known else None), fresh.behind, fresh.why, vectors
 
 
 def _git(base: Base, problems: _Problems) -> tuple[str, str, str]:

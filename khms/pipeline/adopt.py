@@ -11,6 +11,7 @@ from khms.config import Config
 from khms.errors import Refused
 from khms.model.approval import Approval, Approved, candidate_sha256, card_sha256
 from khms.model.card import Card, card_from, is_card_id
+from khms.model.cardhash import stray
 from khms.pipeline import authority
 from khms.pipeline.record import next_id, now
 from khms.pipeline.seal import sealed
@@ -34,7 +35,7 @@ class Adopted:
 def adopt(base: Base, repo: Repo, config: Config, *, here: bool = False) -> Adopted:
     """Admits every card without a record. Raises Refused naming those that came in or changed after the first record,
     and those that cannot be read; then nothing was changed. Raises Unavailable in a shallow clone."""
-    with exclusive(repo, "audit --adopt") as tx:
+    with exclusive(repo, "adoption") as tx:
         recovered = str(tx.recovered) if tx.recovered else ""
         records = cards.approvals(base)
         known = {card.id for record in records for card in record.cards}
@@ -58,7 +59,7 @@ def adopt(base: Base, repo: Repo, config: Config, *, here: bool = False) -> Adop
         count = f"{len(held)} card{'s' if len(held) > 1 else ''}"
         message = f"Admit {count} older than khms\n\nKhms-Reviewer: {reviewer}\n"
         changes = {cards.approval_path(record.id): record.file_bytes()}
-        commit = tx.commit(changes, message, what="audit --adopt", user_hooks=True)
+        commit = tx.commit(changes, message, what="adoption of older cards", user_hooks=True)
     return Adopted(commit, record.id, tuple(card.id for card, _ in held), recovered)
 
 
@@ -82,13 +83,16 @@ def _cards(base: Base, known: set[str]) -> list[tuple[Card, bytes]]:
             faults.append(f"{path}: {card.id} is no card id")
         elif card.id in found:
             faults.append(f"{path}: {found[card.id][0].path} carries the id {card.id} too")
+        elif stray(data):
+            faults += [f"{path}:{line}: {said}" for line, said in stray(data)]
         else:
             found[card.id] = (card, data)
     if faults:
         raise Refused(
             "some cards cannot be admitted; nothing was changed",
             where="\n".join(faults),
-            hint="mend them, or move them out of memory/know/ and memory/archive/know/",
+            hint="mend them, or move them out of memory/know/ and memory/archive/know/; on the lines of status, "
+            "contradicts and refuted_by only the plain value may stand (status: active, contradicts: [K-00002])",
         )
     return [found[card_id] for card_id in sorted(found)]
 

@@ -14,6 +14,7 @@ from khms.model.card import Card, id_number
 from khms.model.finding import Finding
 from khms.model.redact import redact
 from khms.pipeline import authority, checks
+from khms.pipeline.aside import whereabouts
 from khms.pipeline.authority import Attested
 from khms.pipeline.examination import examine
 from khms.pipeline.record import approval_message, next_id, now, review_receipt
@@ -131,17 +132,17 @@ def _choose(
     unknown = [label for label in wish.labels if unit.candidate(label) is None and label not in already]
     if unknown:
         broken = [_finding(problem) for problem in unit.broken]
-        back = [label for label in unknown if label in unit.dropped]
         raise Refused(
             f"{unit.name} has no candidate {', '.join(unknown)}",
             where="\n".join(map(str, broken)),
-            hint=f"pending: {shown}" + (f"; one that was refused: khms unreject {unit.name} {back[0]}" if back else ""),
+            hint="\n".join([*whereabouts(base, unit, unknown), f"pending: {shown}"]),
         )
     demand_unique(unit)
     open_labels = {candidate.label for candidate in waiting}
     gone = [label for label in wish.labels if label not in already and label not in open_labels]
     if gone:
-        raise Refused(f"{', '.join(gone)} was already refused or put off", where=unit.path, hint=f"pending: {shown}")
+        told = [*whereabouts(base, unit, gone), f"pending: {shown}"]
+        raise Refused(f"{', '.join(gone)} was already refused or put off", where=unit.path, hint="\n".join(told))
     return [candidate for candidate in waiting if candidate.label in wish.labels]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from khms.errors import Refused
 from khms.model.candidate import CANDIDATE_KEYS, Candidate, Relation
 from khms.model.card import RELATIONS, Links, is_card_id, links_of
+from khms.model.cardhash import stray
 from khms.store import markdown
 
 LINKING = ("supports", "contradicts", "supersedes")
@@ -51,7 +52,8 @@ def settled(candidate: Candidate, said: str | None, why: str = "") -> Relation:
 
 def make(candidate: Candidate, card_id: str, relation: Relation, ids: Mapping[str, str]) -> Made:
     """The card of `candidate` under `card_id`. `ids` maps the unit's labels to ids, earlier approvals included; raises
-    Refused where a label has none."""
+    Refused where a label has none, and where something else than their values stands on the lines that may change
+    later: the card's hash leaves those out."""
     text = candidate.text if candidate.text.endswith("\n") else candidate.text + "\n"
     text = markdown.remove_keys(text, [key for key in CANDIDATE_KEYS if key in candidate.meta])
     text = markdown.set_key(text, "id", card_id)
@@ -63,7 +65,18 @@ def make(candidate: Candidate, card_id: str, relation: Relation, ids: Mapping[st
     body = rewrite(body, ids, candidate)
     if relation.kind == "supersedes" and not _says_supersedes(body, relation.target):
         body = f"SUPERSEDES {relation.target} BECAUSE: {' '.join(relation.because.split())}\n{body}"
+    _demand_plain(head, candidate)
     return Made(card_id, candidate.label, candidate.title, head + body, links)
+
+
+def _demand_plain(head: str, candidate: Candidate) -> None:
+    for line, said in stray(head.encode("utf-8")):
+        row = head.split("\n")[line - 1].strip()
+        raise Refused(
+            f"{said} (`{row}`): what stands there could change later without a word of approval",
+            where=candidate.path,
+            hint="leave the plain value there (status: active, contradicts: [K-00002]); a remark belongs in the body",
+        )
 
 
 def _with_title(text: str, candidate: Candidate) -> str:

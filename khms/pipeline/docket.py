@@ -162,7 +162,9 @@ class Docket:
 
     def put_back(self, candidate: Candidate, data: bytes) -> None:
         """Gives the candidate's file the bytes that it had before."""
-        files.write_atomic(self.base.path(candidate.path), data)
+        path = self.base.path(candidate.path)
+        files.make_folder(path.parent)
+        files.write_atomic(path, data)
 
     def faults(self, held: Held, review: Review) -> tuple[Finding, ...]:
         """What would keep the approved candidates out, all of them together, as the files are now."""

@@ -178,7 +178,7 @@ def _branches(yard: Yard) -> None:
             continue
         if not yard.dry:
             repo.run("update-ref", "-d", branch.ref, branch.commit)
-        yard.gone.append(Rubbish("a merged branch", branch.name))
+        yard.gone.append(Rubbish(_ended(repo, branch, head), branch.name))
 
 
 def _checked_out(repo: Repo) -> frozenset[str]:
@@ -186,11 +186,30 @@ def _checked_out(repo: Repo) -> frozenset[str]:
     return frozenset(ref for ref, _, path in (row.partition("\t") for row in rows) if path)
 
 
+def _ended(repo: Repo, branch: Branch, head: str) -> str:
+    """How the branch came to its end: by a merge, or with its unit refused before one, which brings the unit in by a
+    reviewer's own commit."""
+    if repo.status("merge-base", "--is-ancestor", branch.commit, head) == 0:
+        return "a merged branch"
+    form = ("--no-renames", "--diff-filter=A", "--format=%B%x00")
+    brought = repo.text("log", *form, head, "--", unit_path(branch.unit))
+    first = brought.rstrip("\0\n").rpartition("\0")[2]
+    return "a branch that was decided unmerged" if "\nKhms-Reviewer: " in first else "a merged branch"
+
+
 def _merged(repo: Repo, branch: Branch, head: str) -> bool:
+    """Whether all that the branch holds has arrived, what was refused on the way in the folder for it."""
     if repo.status("merge-base", "--is-ancestor", branch.commit, head) == 0:
         return True
-    folders = (unit_path(branch.unit), RECEIPTS)
-    return all(set(repo.files(branch.commit, folder)) <= set(repo.files(head, folder)) for folder in folders)
+    unit = unit_path(branch.unit)
+    here = {path for folder in (unit, RECEIPTS) for path in repo.files(head, folder)}
+    aside = {f"{unit}/{path.rpartition('/')[2]}" for path in here if path.startswith(_aside(unit))}
+    there = {path for folder in (unit, RECEIPTS) for path in repo.files(branch.commit, folder)}
+    return there <= here | aside
+
+
+def _aside(unit: str) -> tuple[str, ...]:
+    return tuple(f"{unit}/{section}/" for section in inbox.SECTIONS)
 
 
 SWEEPS: Mapping[str, Callable[[Yard], None]] = {

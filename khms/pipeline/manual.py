@@ -87,7 +87,7 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
     could approve; then nothing was written."""
     kind = card_type(draft.type, config)
     _demand(draft, kind)
-    with exclusive(repo, "card new") as tx:
+    with exclusive(repo, "proposal of a card") as tx:
         shelf = cards.shelf(base)
         _demand_cards(draft, shelf)
         candidate = _candidate(base, draft, kind, _nearest(draft, shelf, config))
@@ -98,7 +98,7 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
         made = {f"{LABEL}.md": data, "REPORT.md": _report(unit, candidate, outcomes).encode("utf-8")}
         made["unit.json"] = _unit(made, outcomes)
         changes: dict[str, bytes | None] = {f"{folder}/{name}": held for name, held in made.items()}
-        commit = tx.commit(changes, f"Propose a card: {candidate.title}\n", what="card new")
+        commit = tx.commit(changes, f"Propose a card: {candidate.title}\n", what="proposal of a card")
         recovered = str(tx.recovered) if tx.recovered else ""
     return Proposed(
         unit=unit,

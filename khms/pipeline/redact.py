@@ -63,7 +63,7 @@ def redact(
     journals, receipts and texts of the base too. Raises Usage for a call that makes no sense, Refused where the card
     does not hold them or would be wrong without; then nothing was changed."""
     _demand(why, words, lines)
-    with exclusive(repo, f"redact {card_id}") as tx:
+    with exclusive(repo, f"redaction of {card_id}") as tx:
         reviewer = authority.reviewer(repo, config)
         receiving = authority.demand_branch(repo, config, here=here)
         authority.demand_calm(repo)
@@ -92,7 +92,7 @@ def redact(
             changes.update(views(base, {**catalogue(base).cards, **_read(fresh)}))
         names = ", ".join(t.id for t in transitions if t.field == "card_sha256") or f"traces of {card_id}"
         message = f"Redact {names}\n\n{why}\n\nKhms-Redacted: {names}\nKhms-Reviewer: {reviewer}\n"
-        commit = tx.commit(changes, message, what=f"redact {card_id}", user_hooks=True)
+        commit = tx.commit(changes, message, what=f"redaction of {card_id}", user_hooks=True)
         recovered = str(tx.recovered) if tx.recovered else ""
     changed = tuple(trace.path for trace in others)
     return Redacted(
@@ -136,7 +136,7 @@ def _without(text: str, words: Sequence[str], path: str, card_id: str, *, needed
         raise Refused(
             f"{card_id} does not hold these words",
             where=path,
-            hint=f"khms show {card_id} shows it; words in {', '.join(FIXED)} stay",
+            hint=f"khms show {card_id} shows it; labels, and words in {', '.join(FIXED)}, stay",
         )
     return {path: fresh} if fresh != text else {}
 

@@ -6,6 +6,7 @@ on was archived, or where it names another that does not come in. Its candidate 
 
 from dataclasses import replace
 
+from khms.check.audited import base_id
 from khms.errors import KhmsError
 from khms.model.approval import Approval, Approved, Transition, candidate_sha256, card_sha256
 from khms.model.card import Card, card_from, id_text
@@ -19,6 +20,7 @@ from khms.pipeline.ruling import SECOND
 from khms.pipeline.seal import sealed
 from khms.pipeline.transition import follow
 from khms.store import cards, inbox, markdown
+from khms.store.layout import CONFIG
 from khms.store.receipts import receipts_bytes, receipts_path
 
 
@@ -212,7 +214,8 @@ def _record(
     if not approved:
         return None
     touched = work.touched & {change.id for change in transitions}
-    if approved == record.cards and transitions == record.transitions and not touched:
+    named = base_id(work.tip.read(CONFIG)) or record.base
+    if named == record.base and approved == record.cards and transitions == record.transitions and not touched:
         return record
     fresh = Approval(
         id=next_id(work.tip.records),
@@ -223,6 +226,7 @@ def _record(
         cards=approved,
         transitions=transitions,
         waivers=tuple(waiver for waiver in record.waivers if waiver.label not in left),
+        base=named,
     )
     return sealed(work.base, work.repo, work.config, fresh, ask=False)
 

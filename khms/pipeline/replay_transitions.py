@@ -1,9 +1,10 @@
 """An unpublished record of changes again: of a card's status and edges, of its words, of who may sign, an adoption."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from khms.model.approval import Approved, Transition, candidate_sha256, card_sha256
+from khms.check.audited import base_id, file_sha256
+from khms.model.approval import Approved, Transition, card_sha256
 from khms.model.card import is_card_id
 from khms.pipeline import renumber
 from khms.pipeline.record import next_id, now
@@ -12,7 +13,7 @@ from khms.pipeline.replay_records import Made, Old, stem
 from khms.pipeline.replay_tip import Content, TipDesk, plain
 from khms.pipeline.seal import sealed
 from khms.store import cards
-from khms.store.layout import ARCHIVE, KNOW
+from khms.store.layout import ARCHIVE, CONFIG, KNOW
 from khms.store.receipts import receipts_path
 
 LISTS = ("links.contradicts", "links.refuted_by")
@@ -50,7 +51,7 @@ def again(old: Old) -> Made:
         return Made({}, done | {work.repo.prefix + receipts_path(record.id)}, None)
     transitions = (*desk.transitions, *others)
     held = tuple(replace(card, id=work.ids.get(card.id, card.id)) for card in _new_cards(old))
-    same = transitions == record.transitions and held == record.cards
+    same = transitions == record.transitions and held == record.cards and not _moved(old)
     if same and not work.touched & {change.id for change in transitions}:
         fresh_record = record
     else:
@@ -62,12 +63,18 @@ def again(old: Old) -> Made:
             cards=held,
             transitions=transitions,
             signature=None,
+            base=base_id(work.tip.read(CONFIG)) or record.base,
         )
         fresh_record = sealed(work.base, work.repo, work.config, fresh_record, ask=False)
     work.moved[old.path] = cards.approval_path(fresh_record.id)
     work.moved[receipts_path(record.id)] = receipts_path(fresh_record.id)
     changes |= plain({cards.approval_path(fresh_record.id): fresh_record.file_bytes()}, work.repo.prefix)
     return Made(changes, done, _renamed(old.commit.message, work.ids))
+
+
+def _moved(old: Old) -> bool:
+    """Whether the base got an id meanwhile, which the record does not carry."""
+    return base_id(old.work.tip.read(CONFIG)) not in ("", old.record.base)
 
 
 def _new_cards(old: Old) -> tuple[Approved, ...]:
@@ -115,10 +122,11 @@ def _set_links(old: Old, desk: TipDesk, change: Transition) -> None:
 def _rehashed(old: Old, change: Transition, carried: Mapping[str, Content]) -> Transition:
     """A recorded hash of a card or a settings file, as it is before and after on the tip."""
     work = old.work
+    measure: Callable[[bytes], str | None]
     if change.field == "card_sha256" and is_card_id(change.id):
         path, measure = work.tip.card_path(change.id) or "", card_sha256
     elif change.field == "sha256":
-        path, measure = change.id, candidate_sha256
+        path, measure = change.id, file_sha256
     else:
         return change
     before = work.tip.read(path)

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
+from khms.check.audited import base_id
 from khms.config import Config
 from khms.errors import Refused, Unavailable
 from khms.model.approval import Approval
 from khms.store import signing
-from khms.store.layout import SIGNERS, Base
+from khms.store.layout import CONFIG, SIGNERS, Base
 from khms.store.repo import Repo
 from khms.store.signing import CI, Claim, Key, Verifier
 
@@ -18,17 +19,23 @@ MAKE = (
 
 
 def sealed(base: Base, repo: Repo, config: Config, record: Approval, *, ask: bool = True) -> Approval:
-    """`record` with a signature where one is due: always where `review.require_signed` is on, else where the base's
-    signers name the reviewer (or `ci`) and their key is at hand. The signers are those of HEAD: what this record
-    changes about them counts from the next one on.
+    """`record` for this base, with a signature where one is due: always where `review.require_signed` is on, else
+    where the base's signers name the reviewer (or `ci`) and their key is at hand. The signers are those of HEAD: what
+    this record changes about them counts from the next one on.
 
     With `ask` a person may be asked to unlock the key. Raises Unavailable where a signature is required and there is no
     key, and where the key did not sign; Refused where the key is none of the signers'."""
+    record = record if record.base else replace(record, base=base_of(repo))
     required = bool(config["review.require_signed"])
     if not required and not base.path(SIGNERS).is_file():
         return record
     allowed = repo.blob("HEAD", SIGNERS) or b""
     return signed(repo, config, record, allowed, ask=ask) if required else _offered(repo, config, record, allowed, ask)
+
+
+def base_of(repo: Repo) -> str:
+    """The base's id as it is committed; empty where it has none."""
+    return base_id(repo.blob("HEAD", CONFIG))
 
 
 def signed(repo: Repo, config: Config, record: Approval, allowed: bytes, *, ask: bool = True) -> Approval:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from khms.check.audited import review_table
+from khms.check.audited import file_sha256, review_table
 from khms.config import Config
 from khms.errors import Refused, Usage
 from khms.hosts.environment import agent_host
-from khms.model.approval import Approval, Transition, candidate_sha256
+from khms.model.approval import Approval, Transition
+from khms.model.ulid import new_ulid
 from khms.pipeline import authority, seal
 from khms.pipeline.record import next_id, now
 from khms.store import cards, files, signing, tomltext
@@ -20,6 +21,7 @@ from khms.store.repo import Repo
 from khms.store.signing import NAMESPACE
 
 REQUIRE = "review.require_signed"
+ID = "base.id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ def add(base: Base, repo: Repo, config: Config, email: str, key: str, *, here: b
     def edit(old: bytes) -> _Edit | None:
         if any(line.key == held[1] and line.names(email) for line in signing.signers(old)):
             return None
-        text = old.decode("utf-8")
+        text = _text(old)
         row = f'{email} namespaces="{NAMESPACE}" {held[0]} {held[1]} {held[2]}'.rstrip()
         between = "" if not text or text.endswith("\n") else "\n"
         return _signers(old, f"{text}{between}{row}\n", f"Add signer {email}")
@@ -72,7 +74,7 @@ def remove(base: Base, repo: Repo, config: Config, email: str, *, here: bool = F
     def edit(old: bytes) -> _Edit | None:
         lines = {held.line: held for held in signing.signers(old)}
         kept = []
-        for number, row in enumerate(old.decode("utf-8").splitlines(), 1):
+        for number, row in enumerate(_text(old).split("\n")[: -1 if old.endswith(b"\n") else None], 1):
             held = lines.get(number)
             if held is None or email not in held.principals:
                 kept.append(row)
@@ -117,20 +119,33 @@ def set_review(base: Base, repo: Repo, config: Config, name: str, value: Any, *,
     return _change(base, repo, config, CONFIG, edit, here)
 
 
+def _text(data: bytes) -> str:
+    """The file of signers as text; raises Refused where it holds what ssh reads and nobody sees."""
+    odd = signing.unseen(data)
+    if odd:
+        raise Refused(f"this file holds {odd}, which ssh reads as part of a name", where=SIGNERS, hint=signing.UNSEEN)
+    return data.decode("utf-8")
+
+
 def _signers(old: bytes, text: str, title: str) -> _Edit:
     data = text.encode() if text.strip() else None
-    before, after = (candidate_sha256(held) if held else None for held in (old, data))
-    return _Edit(SIGNERS, data, Transition(SIGNERS, "sha256", before, after, title), title)
+    change = Transition(SIGNERS, "sha256", file_sha256(old), file_sha256(data or b""), title)
+    return _Edit(SIGNERS, data, change, title)
 
 
-def _change(
-    base: Base, repo: Repo, config: Config, path: str, edit: Callable[[bytes], _Edit | None], here: bool
-) -> Changed:
+def demand_person() -> None:
+    """Raises Refused in an agent host's environment, whatever the settings allow an agent to approve."""
     if agent_host():
         raise Refused(
             f"this is the environment of {agent_host()}: a person says whose signature counts",
             hint="run it in a terminal of your own",
         )
+
+
+def _change(
+    base: Base, repo: Repo, config: Config, path: str, edit: Callable[[bytes], _Edit | None], here: bool
+) -> Changed:
+    demand_person()
     with exclusive(repo, "signers") as tx:
         recovered = str(tx.recovered) if tx.recovered else ""
         reviewer = authority.reviewer(repo, config)
@@ -139,14 +154,35 @@ def _change(
         wanted = edit(_bytes(base, repo, path))
         if wanted is None:
             return Changed(None, recovered=recovered)
-        record = Approval(next_id(cards.approvals(base)), "", reviewer, now(), repo.head(), (), (wanted.change,))
+        named = _named(base, repo, wanted)
+        record = Approval(
+            id=next_id(cards.approvals(base)),
+            unit="",
+            reviewer=reviewer,
+            at=now(),
+            parent=repo.head(),
+            transitions=tuple(edit.change for edit in (wanted, *named)),
+            base=named[0].change.new if named else seal.base_of(repo),
+        )
         allowed = repo.blob("HEAD", SIGNERS) or b""
         if signing.signers(allowed):
             record = seal.signed(repo, config, record, allowed)
-        changes = {path: wanted.data, cards.approval_path(record.id): record.file_bytes()}
+        changes = {edit.path: edit.data for edit in (wanted, *named)}
+        changes[cards.approval_path(record.id)] = record.file_bytes()
         message = f"{wanted.title}\n\nKhms-Reviewer: {reviewer}\n"
         commit = tx.commit(changes, message, what=wanted.title.lower(), user_hooks=True)
     return Changed(commit, record.id, bool(record.signature), recovered)
+
+
+def _named(base: Base, repo: Repo, wanted: _Edit) -> list[_Edit]:
+    """With the first signer a base gets its id: what is signed for it counts in no other one."""
+    if wanted.path != SIGNERS or not wanted.data or seal.base_of(repo):
+        return []
+    old = _bytes(base, repo, CONFIG)
+    fresh = new_ulid()
+    text = tomltext.set_value(old.decode("utf-8"), ID, fresh, CONFIG)
+    title = "Give the base its id"
+    return [_Edit(CONFIG, text.encode(), Transition(CONFIG, "base", None, fresh, title), title)]
 
 
 def _bytes(base: Base, repo: Repo, path: str) -> bytes:

@@ -50,7 +50,7 @@ def change(
         raise Usage(f"{new!r} is no status", hint="one of: " + ", ".join(STATUSES))
     if not why.strip():
         raise Usage("a transition needs its reason", hint="--why 'what was found'")
-    with exclusive(repo, f"card status {card_id}") as tx:
+    with exclusive(repo, f"change of {card_id}") as tx:
         reviewer = authority.reviewer(repo, config)
         receiving = authority.demand_branch(repo, config, here=here)
         authority.demand_calm(repo)
@@ -70,7 +70,7 @@ def change(
             changes.update(views(base, {**catalogue(base).cards, **desk.cards()}))
         title = f"Set {card_id} {new}"
         message = f"{title}\n\n{why}\n\nKhms-Transition: {card_id} {old.status} {new}\nKhms-Reviewer: {reviewer}\n"
-        commit = tx.commit(changes, message, what=f"card status {card_id} {new}", user_hooks=True)
+        commit = tx.commit(changes, message, what=f"change of {card_id} to {new}", user_hooks=True)
     return Changed(card_id, old.status, new, commit, record.transitions, recovered)
 
 

@@ -5,6 +5,8 @@ file to mean the same (ids, types, links) is left alone.
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,7 @@ from khms.store import markdown
 
 MARK = "[redacted]"
 LEAST = 4  # characters; what is shorter stands in half of all words
+_LABEL = re.compile(r"[A-Z][A-Z -]{1,40}:[ \t]*")
 FIXED = ("id", "type", "level", "status", "evidence", "date", "links", "mark", "confidence", "nearest")
 
 
@@ -58,7 +61,42 @@ def struck_page(text: str, held: Sequence[str], path: str) -> str:
             where=path,
             hint=f"name words that stand in the text itself; fixed are {', '.join(FIXED)}",
         )
-    return head + struck(before.body, held)
+    body = _struck_body(before.body, held)
+    if _labels(before.body) - _labels(body):
+        raise Refused(
+            "these words begin in the middle of a label that the text is read by",
+            where=path,
+            hint="name the words behind it, or --line N",
+        )
+    return head + body
+
+
+def _struck_body(body: str, held: Sequence[str]) -> str:
+    """A page's body without the words; the labels that it is read by (`FIX:` at a line's start) stay."""
+    for form in held:
+        body = re.sub(re.escape(form), _kept, body)
+    return body
+
+
+def _labels(body: str) -> Counter[str]:
+    found = (_LABEL.match(line) for line in body.split("\n"))
+    return Counter(label[0].rstrip() for label in found if label)
+
+
+def _kept(match: re.Match[str]) -> str:
+    """What stands in place of the words: the mark, behind each label that is among them."""
+    text, start, end = match.string, match.start(), match.end()
+    lines = match[0].split("\n")
+    labels = []
+    for number, line in enumerate(lines):
+        begins = number > 0 or start == 0 or text[start - 1] == "\n"
+        colon = ":" if number == len(lines) - 1 and text[end : end + 1] == ":" else ""
+        label = _LABEL.match(line + colon) if begins else None
+        labels.append("" if label is None else line[: label.end()])
+    if not any(labels):
+        return MARK
+    pairs = zip(labels, lines, strict=True)
+    return "\n".join(f"{label}{MARK if line[len(label) :].strip() else ''}" for label, line in pairs)
 
 
 def _read(head: str, path: str) -> markdown.Page | None:

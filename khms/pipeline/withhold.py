@@ -11,6 +11,7 @@ from khms.model.ulid import new_ulid
 from khms.pipeline import authority, form
 from khms.pipeline.approve import pending
 from khms.pipeline.arriving import arriving
+from khms.pipeline.aside import whereabouts
 from khms.pipeline.record import now, review_receipt
 from khms.pipeline.refusals import said
 from khms.store import cards, files, inbox
@@ -21,6 +22,7 @@ from khms.store.receipts import ledger, receipts_bytes, receipts_path
 from khms.store.repo import Repo
 
 FOLDERS = {REJECTED: "dropped", DEFERRED: "deferred"}
+_DEEDS = {REJECTED: "refusal", DEFERRED: "deferral"}  # as a message names them
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def withhold(
     middle of something."""
     if verdict == REJECTED and not why.strip():
         raise Usage("a rejection needs its reason", hint="--why 'what is wrong with it'")
-    with exclusive(repo, f"{verdict} of {name}") as tx:
+    with exclusive(repo, f"{_DEEDS[verdict]} of {name}") as tx:
         recovered = str(tx.recovered) if tx.recovered else ""
         reviewer = authority.reviewer(repo, config)
         authority.demand_branch(repo, config, here=here)
@@ -67,7 +69,9 @@ def withhold(
         if unknown:
             shown = ", ".join(waiting) or "none"
             raise Refused(
-                f"{', '.join(unknown)} is not pending in {unit.name}", where=unit.path, hint=f"pending: {shown}"
+                f"{', '.join(unknown)} is not pending in {unit.name}",
+                where=unit.path,
+                hint="\n".join([*whereabouts(base, unit, unknown), f"pending: {shown}"]),
             )
         chosen = [waiting[label] for label in (labels or list(waiting)) if label in waiting]
         already = tuple(label for label in labels if label in before and label not in waiting)
@@ -90,7 +94,7 @@ def withhold(
         names = ", ".join(candidate.label for candidate in chosen) or "what was left"
         verb = {REJECTED: "Reject", DEFERRED: "Defer"}[verdict]
         message = f"{verb} {names} of {unit.name}\n\n{why}\n\nKhms-Unit: {unit.path}\nKhms-Reviewer: {reviewer}\n"
-        commit = tx.commit(changes, message, what=f"{verdict} of {unit.name}", user_hooks=True)
+        commit = tx.commit(changes, message, what=f"{_DEEDS[verdict]} of {unit.name}", user_hooks=True)
     return Withheld(unit.name, commit, tuple(moved), already, recovered, new.branch.unit if new else "")
 
 

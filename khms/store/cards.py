@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from khms.errors import Refused
 from khms.model.approval import Approval, approval_from
 from khms.model.card import Card, card_from, id_number, is_card_id
 from khms.store import files, markdown
@@ -35,17 +36,35 @@ class Shelf:
 
 def card_paths(base: Base) -> Iterator[str]:
     """The base path of every file of know/ and archive/, sub-folders included, in a fixed order. Names only, as texts:
-    over 10,000 cards `Path` objects would cost more than reading the files. Raises Refused where a folder of cards is a
-    link out of the base."""
+    over 10,000 cards `Path` objects would cost more than reading the files. No link is followed, and no other
+    repository entered. Raises Refused where a folder of cards is the one or the other."""
     for folder in (KNOW, ARCHIVE):
-        files.inside(base.root, base.path(folder))
+        _demand_own(base, folder)
         yield from sorted(_below(f"{base.root}/{folder}", folder))
+
+
+def _demand_own(base: Base, folder: str) -> None:
+    """Raises Refused where a folder of cards, or one that leads there, is none of the base's own."""
+    files.inside(base.root, base.path(folder))
+    shown = ""
+    for name in folder.split("/"):
+        shown = f"{shown}/{name}" if shown else name
+        place = f"{base.root}/{shown}"
+        what = "a symbolic link" if os.path.islink(place) else "another git repository"  # noqa: PTH114
+        if what == "a symbolic link" or os.path.lexists(f"{place}/.git"):
+            raise Refused(
+                f"{what} stands where cards lie: what is in it came in by no review",
+                where=place,
+                hint=f"take it out, and bring back what stood there: git log --oneline -- {shown}",
+            )
 
 
 def _below(place: str, shown: str) -> Iterator[str]:
     try:
         entries = list(os.scandir(place))
     except (FileNotFoundError, NotADirectoryError):
+        return
+    if any(entry.name[0] == "." and entry.name.casefold() == ".git" for entry in entries):
         return
     for entry in entries:
         if _is_folder(entry):
@@ -62,9 +81,9 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def load(base: Base, path: str) -> Card:
-    """The card at a base path; raises Unreadable."""
+    """The card at a base path; raises Unreadable, for a link too."""
     try:
-        data = files.read_inside(base.root, path)
+        data = files.read(f"{base.root}/{path}", getattr(os, "O_NOFOLLOW", 0))
     except OSError as error:
         raise Unreadable(
             f"the file cannot be read: {error.strerror or error}", path=path, mend="check the file and its permissions"
@@ -91,19 +110,18 @@ def shelf(base: Base) -> Shelf:
 
 
 def find(base: Base, card_id: str) -> Path | None:
-    """The file of a card, wherever it lies."""
+    """The file of a card, wherever it lies. A link is none."""
     for folder in (base.know, base.archive):
         path = folder / f"{card_id}.md"
-        if path.is_file():
+        if path.is_file() and not path.is_symlink():
             return path
-    return next((base.path(path) for path in card_paths(base) if _stem(path) == card_id), None)
+    named = (base.path(path) for path in card_paths(base) if _stem(path) == card_id)
+    return next((path for path in named if not path.is_symlink()), None)
 
 
 def approvals(base: Base) -> list[Approval]:
     """Every approval record, oldest first; raises Refused for one that cannot be read: a writer must not go on with a
     proof missing."""
-    from khms.errors import Refused
-
     records = []
     for path in sorted(base.approvals.glob("*.json")):
         shown = base.relative(path)

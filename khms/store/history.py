@@ -9,24 +9,27 @@ an edit that was made in a merge itself.
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from khms.errors import Refused, Unavailable
-from khms.store.repo import GitFailed, Repo
+from khms.store.repo import Repo
 
 # A graft would hide commits, and settings of a user's would change what is listed.
 _ENV = {"GIT_GRAFT_FILE": os.devnull}
-_RAW = ("--raw", "-z", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=all")
-_LINK = "160000"
+_RAW = ("--raw", "-z", "--no-renames", "--no-abbrev", "--no-ext-diff", "--ignore-submodules=dirty")
+SUBMODULE = "160000"
+GONE = "000000"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file's blob before and after, None for no file. In a merge `old` is not told."""
+    """A file's blob before and after, None for no file and for a submodule, and its mode after (GONE for none). In a
+    merge `old` is not told."""
 
     path: str
     old: str | None
     new: str | None
+    mode: str = "100644"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,10 @@ class Tree:
 
     def listing(self, *paths: str) -> dict[str, str]:
         """The blob of every file at or below these base paths (all of the base without any)."""
+        return {path: blob for path, mode, blob in self.rows(*paths) if mode != SUBMODULE}
+
+    def rows(self, *paths: str) -> Iterator[tuple[str, str, str]]:
+        """As `listing`, as (path, mode, id), submodules too."""
         wanted = [self.prefix + path for path in paths] or ([self.prefix] if self.prefix else [])
         if self.commit:
             out = self.repo.run("ls-tree", "-r", "-z", "--full-tree", self.commit, "--", *wanted)
@@ -57,7 +64,7 @@ class Tree:
             env = {"GIT_INDEX_FILE": self.index} if self.index else {}
             where = [f"./{path}" for path in paths] or ["."]
             out = self.repo.run("ls-files", "-s", "-z", "--full-name", "--", *where, env=env)
-        return dict(_entries(out, self.prefix))
+        yield from _entries(out, self.prefix)
 
     def read(self, *paths: str) -> dict[str, bytes]:
         """The bytes of those of these files that are there."""
@@ -66,15 +73,14 @@ class Tree:
         return {path: data[blob] for path, blob in held.items() if path in paths}
 
 
-def _entries(out: bytes, prefix: str) -> Iterator[tuple[str, str]]:
-    """(path, blob) of each row of `ls-tree` or `ls-files -s`; a submodule is no file."""
+def _entries(out: bytes, prefix: str) -> Iterator[tuple[str, str, str]]:
+    """(path, mode, id) of each row of `ls-tree` or `ls-files -s`."""
     cut = len(os.fsencode(prefix))
     for row in out.split(b"\0"):
         meta, found, name = row.partition(b"\t")
-        if not found or meta.startswith(_LINK.encode()):
-            continue
-        words = meta.split()
-        yield os.fsdecode(name[cut:]), (words[2] if words[1] == b"blob" else words[1]).decode()
+        if found:
+            words = meta.decode().split()
+            yield os.fsdecode(name[cut:]), words[0], words[2] if words[1] in ("blob", "commit") else words[1]
 
 
 def blobs(repo: Repo, ids: Iterable[str]) -> dict[str, bytes]:
@@ -118,12 +124,19 @@ def between(repo: Repo, prefix: str, old: str, new: str) -> list[Change]:
     return list(_changes(out.split(b"\0"), prefix))
 
 
-def staged(repo: Repo, index: str = "") -> list[Change]:
-    """What the next commit would change, as it is staged."""
+def staged(repo: Repo, prefix: str, index: str = "") -> list[Change]:
+    """What the next commit would change below `prefix`, as it is staged."""
     env = {"GIT_INDEX_FILE": index} if index else {}
     against = "HEAD" if repo.head() else empty_tree(repo)
     out = repo.run("diff-index", "--cached", *_RAW, "--no-relative", against, env=env)
-    return list(_changes(out.split(b"\0"), repo.prefix))
+    return list(_changes(out.split(b"\0"), prefix))
+
+
+def below(changes: Iterable[Change], prefix: str) -> list[Change]:
+    """Those of the repository's changes that lie below `prefix`, with their paths from there."""
+    cut = len(prefix)
+    held = (change for change in changes if change.path.startswith(prefix))
+    return [replace(change, path=change.path[cut:]) for change in held] if prefix else list(held)
 
 
 def empty_tree(repo: Repo) -> str:
@@ -143,13 +156,15 @@ def _changes(fields: Iterable[bytes], prefix: str) -> Iterator[Change]:
 
 
 def _change(meta: bytes, name: bytes) -> Change:
-    words = meta.split(b" ")
-    old = _blob(words[2]) if meta.count(b":") == 1 else None
-    return Change(os.fsdecode(name), old, _blob(words[-2]))
+    parents = meta.count(b":")
+    words = meta.lstrip(b":").decode().split(" ")
+    mode = words[parents]
+    old = _blob(words[0], words[2]) if parents == 1 else None
+    return Change(os.fsdecode(name), old, _blob(mode, words[2 * parents + 1]), mode)
 
 
-def _blob(word: bytes) -> str | None:
-    return word.decode() if word.strip(b"0") else None
+def _blob(mode: str, blob: str) -> str | None:
+    return None if mode in (GONE, SUBMODULE) or is_zero(blob) else blob
 
 
 @dataclass(frozen=True)
@@ -243,11 +258,9 @@ def demand_deep(repo: Repo) -> None:
 
 
 def own_bases(repo: Repo, commit: str) -> list[str]:
-    """The prefix of every base in a commit: a folder with khms.toml, or with memory/know/."""
-    try:
-        out = repo.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
-    except GitFailed:
-        return []
+    """The prefix of every base in a commit: a folder with khms.toml, or with memory/know/. Raises GitFailed where the
+    commit cannot be read: a base that is not seen would count as one without fault."""
+    out = repo.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
     found = set()
     for row in out.split(b"\0"):
         name = os.fsdecode(row)

@@ -20,6 +20,10 @@ TAGS = "memory/tags.yaml"
 SIGNERS = "memory/signers"
 JOURNAL = "journal"
 NEXT_ID = "tools/.next_id"
+MEMORY = "memory"
+CARDS = (f"{KNOW}/", f"{ARCHIVE}/")
+# What came in through the review, or waits for it. Only plain files and real folders stand there and on the way there.
+GUARDED = (KNOW, "memory/archive", APPROVALS, INBOX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,18 @@ class Base:
     @property
     def locks(self) -> Path:
         return self.local / "locks"
+
+
+def is_card_file(path: str) -> bool:
+    """The one rule for which files are cards: below the folders of cards, with `.md` at the end, in these letters."""
+    return path.startswith(CARDS) and path.endswith(".md")
+
+
+def seems_card(path: str) -> bool:
+    """Whether a reader, another program or a disk that does not tell cases apart could take this for a card's file,
+    though it is none."""
+    small = path.casefold()
+    return small.startswith(CARDS) and small.endswith((".md", ".markdown")) and not is_card_file(path)
 
 
 def is_base(folder: Path) -> bool:

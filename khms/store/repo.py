@@ -18,7 +18,12 @@ from khms.store.files import tick
 if TYPE_CHECKING:
     from git.cmd import Git
 
-SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
+# No program of the repository's own, and none of its settings by which git passes over a file that changed.
+_SETTINGS = (
+    *("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.quotePath=false"),
+    *("core.trustctime=true", "core.checkStat=default", "core.ignoreStat=false", "core.untrackedCache=false"),
+)
+SAFE = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
 SECONDS = 120
 ZERO = "0" * 40

@@ -25,6 +25,8 @@ SIZE = 32  # bytes of a remembered digest
 _SECONDS = 20.0
 _ASKING_SECONDS = 180.0  # for a person who types a passphrase or looks for a token to touch
 _TYPES = ("ssh-", "ecdsa-", "sk-")
+_BLANK = " \t\r\n"  # what ssh takes for white space
+UNSEEN = "put the file back as its last record has it (git log -- memory/signers), or write it anew with plain lines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +55,21 @@ class Signer:
 
     def names(self, principal: str) -> bool:
         """Whether this line speaks for the principal."""
-        hits = [pattern for pattern in self.principals if fnmatch.fnmatchcase(principal, pattern.removeprefix("!"))]
+        hits = [pattern for pattern in self.principals if fnmatch.fnmatchcase(principal, _glob(pattern))]
         return bool(hits) and not any(pattern.startswith("!") for pattern in hits)
 
 
+def _glob(pattern: str) -> str:
+    """The pattern for fnmatch: brackets mean nothing to ssh."""
+    return pattern.removeprefix("!").replace("[", "[[]")
+
+
 def signers(data: bytes | None) -> list[Signer]:
-    """The lines of a file of signers that hold a key; what is none is left out, as ssh leaves it out."""
+    """The lines of a file of signers that hold a key; what is none is left out, as ssh leaves it out. Lines and words
+    are those that ssh sees: a byte-order mark is part of a name, and only LF ends a line."""
     found = []
-    for number, line in enumerate((data or b"").decode("utf-8", "replace").splitlines(), 1):
-        held = _signer(line.strip(), number)
+    for number, line in enumerate((data or b"").split(b"\n"), 1):
+        held = _signer(line.partition(b"\0")[0].decode("utf-8", "replace").strip(_BLANK), number)
         if held is not None:
             found.append(held)
     return found
@@ -70,13 +78,42 @@ def signers(data: bytes | None) -> list[Signer]:
 def _signer(line: str, number: int) -> Signer | None:
     if not line or line.startswith("#"):
         return None
-    names, _, rest = line.removeprefix('"').partition('" ' if line.startswith('"') else " ")
-    words = rest.split()
+    names, words = _words(line)
     at = next((i for i, word in enumerate(words) if word.startswith(_TYPES)), -1)
     if at < 0 or at + 1 >= len(words):
         return None
     comment = " ".join(words[at + 2 :])
     return Signer(tuple(names.split(",")), words[at], words[at + 1], comment, " ".join(words[:at]), number)
+
+
+def _words(line: str) -> tuple[str, list[str]]:
+    """The names, and the words after them; white space between quotation marks parts none."""
+    words: list[str] = []
+    word, quoted = "", False
+    for before, char in zip(" " + line, line, strict=False):
+        quoted ^= char == '"' and before != "\\"
+        if quoted or char not in _BLANK:
+            word += char
+        elif word:
+            words.append(word)
+            word = ""
+    words += [word] if word else []
+    names = words.pop(0) if words else ""
+    if names.startswith('"') and names.count('"') > 1:
+        names, _, rest = names[1:].partition('"')
+        words = [rest, *words] if rest else words
+    return names, words
+
+
+def unseen(data: bytes | None) -> str:
+    """What of a file of signers a person does not see and ssh reads; empty for nothing."""
+    text = (data or b"").decode("utf-8", "replace")
+    if text.startswith("\ufeff"):
+        return "a byte-order mark"
+    if "\ufffd" in text:
+        return "bytes that are no UTF-8"
+    odd = next((char for char in text if char != "\n" and char != "\t" and not char.isprintable()), "")
+    return f"the character U+{ord(odd):04X}" if odd and odd != "\r" else "carriage returns" if odd else ""
 
 
 def public_key(text: str) -> tuple[str, str, str] | None:
@@ -228,13 +265,15 @@ def _verified(work: tuple[Claim, Path, Path]) -> bool:
     return False
 
 
-def principals(signature: str, allowed: bytes) -> list[str]:
-    """Whom the file of signers knows the signature's key as; empty for a stranger's."""
+def principals(signature: str, allowed: bytes, at: str = "") -> list[str]:
+    """Whom the file of signers knows the signature's key as (at a time, where one is given); empty for a stranger's."""
     with tempfile.TemporaryDirectory(prefix="khms-verify-") as name:
         place, signers_file = Path(name, "sig"), Path(name, "signers")
         place.write_text(signature, encoding="utf-8")
         signers_file.write_bytes(allowed)
-        status, out, _ = _run(["-Y", "find-principals", "-f", str(signers_file), "-s", str(place)], b"", ask=False)
+        command = ["-Y", "find-principals", "-f", str(signers_file), "-s", str(place)]
+        when = _utc(at)
+        status, out, _ = _run([*command, *(["-O", f"verify-time={when}"] if when else [])], b"", ask=False)
     return [] if status else out.decode("utf-8", "replace").split()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from khms.store.files import TEMPORARY
-from khms.store.layout import Base
+from khms.store.layout import MEMORY, Base
 from khms.store.repo import Repo
 
 LARGEST = 8 * 1024 * 1024  # bytes; a larger file is not read
@@ -17,13 +17,15 @@ _LINK, _SUBMODULE = "120000", "160000"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file. `link` is where a symbolic link points; `problem` says why `data` is not there."""
+    """One file. `link` is where a symbolic link points; `problem` says why `data` is not there; `nested` says that
+    another repository stands there."""
 
     path: str
     data: bytes = b""
     size: int = 0
     link: str | None = None
     problem: str = ""
+    nested: bool = False
 
 
 def listing(base: Base, repo: Repo | None) -> list[str]:
@@ -47,7 +49,8 @@ def _walk(folder: Path, prefix: str) -> Iterator[str]:
 
 
 def entry(base: Base, path: str) -> Entry | None:
-    """A file of the work tree, None where there is none any more (or a folder stands there). Links are not followed."""
+    """A file of the work tree, None where there is none any more (or a folder stands there). Links are not followed. On
+    the base's own ground a folder that git names like a file is another repository."""
     file = f"{base.root}/{path}"
     try:
         fd = os.open(file, _READ)
@@ -60,7 +63,8 @@ def entry(base: Base, path: str) -> Entry | None:
     try:
         held = os.fstat(fd)
         if not stat.S_ISREG(held.st_mode):
-            return None
+            nested = stat.S_ISDIR(held.st_mode) and path.startswith(f"{MEMORY}/")
+            return Entry(path.rstrip("/"), nested=True) if nested else None
         if held.st_size > LARGEST:
             return Entry(path, size=held.st_size, problem=f"it holds {held.st_size:,} bytes")
         data = os.read(fd, held.st_size + 1)
@@ -79,16 +83,18 @@ def staged(repo: Repo, index: str = "") -> list[Entry]:
     where git names one of its own (in a hook, for `git commit -a` or `git commit FILE`), as an absolute path."""
     out = repo.run(
         "diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--diff-filter=d", "--no-ext-diff",
-        "--relative", "--ignore-submodules=all", env=_looking_at(index),
+        "--relative", "--ignore-submodules=dirty", env=_looking_at(index),
     )  # fmt: skip
     fields = [os.fsdecode(field) for field in out.split(b"\0") if field]
-    found = []
+    found, nested = [], []
     for row, path in zip(fields[::2], fields[1::2], strict=True):
         _, mode, _, blob, _ = row.split(" ")
         if mode != _SUBMODULE:
             found.append((path, mode, blob))
+        elif path.startswith(f"{MEMORY}/"):
+            nested.append(Entry(path, nested=True))
     bodies = _blobs(repo, [blob for _, _, blob in found])
-    return [
+    return nested + [
         Entry(path, link=os.fsdecode(data)) if mode == _LINK else Entry(path, data, len(data))
         for (path, mode, _), data in zip(found, bodies, strict=True)
     ]
@@ -108,8 +114,9 @@ def names(base: Base, folders: Iterable[str]) -> list[str]:
     """The base paths of all files below `folders` in the work tree, known to git or not."""
     found: list[str] = []
     for folder in folders:
-        if (base.root / folder).is_dir():
-            found += sorted(_walk(base.root / folder, folder + "/"))
+        place = base.root / folder
+        if place.is_dir() and not place.is_symlink():
+            found += sorted(_walk(place, folder + "/"))
     return found
 
 

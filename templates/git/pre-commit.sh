@@ -3,8 +3,13 @@
   [ -z "${KHMS_IN_GIT_HOOK-}" ] || exit 0 # khms itself commits, and has checked
   run_khms() { @KHMS@ "$@"; }
   refused='' told=''
+  # what could be a second base beside one of these: each of them is asked about it
+  second=$(GIT_LITERAL_PATHSPECS=0 git diff --cached --name-only --no-renames --diff-filter=AT --ignore-submodules=dirty -- \
+    ':(top,icase,glob)**/khms.toml' ':(top,icase,glob)**/memory/know/**' ':(top,icase,glob)**/.memory')
   for base in @BASES@; do
-    git --literal-pathspecs diff --cached --quiet --no-ext-diff -- "$base" && continue
+    if git --literal-pathspecs diff --cached --quiet --no-ext-diff --ignore-submodules=dirty -- "$base"; then
+      [ -n "$second" ] || continue
+    fi
     if ! @THERE@; then
       told="nothing was checked, khms is gone from here: install it again, then khms hook install git"
       told="$told (or delete the lines from >>> khms to <<< khms in $0)"

@@ -1,4 +1,5 @@
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from khms.check.lint import Report, lint
 from khms.errors import Refused
 from khms.model.approval import Approval, Approved, Transition, Waiver, approval_from, card_sha256
 from khms.model.finding import Finding
+from khms.pipeline import signers
 from khms.pipeline.approve import approve as let_in
 from khms.pipeline.ruling import Wish
 from khms.store import history, markdown
@@ -190,3 +192,22 @@ def codes() -> Callable[[Audit], list[tuple[str, str]]]:
 @pytest.fixture
 def reviewed_class() -> type[Reviewed]:
     return Reviewed
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> dict[str, Path]:
+    found = {name: tmp_path / name for name in ("ada", "bob", "eve")}
+    for name, path in found.items():
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)], check=True)
+    return found
+
+
+@pytest.fixture
+def signed(reviewed: Reviewed, keys: dict[str, Path], git: Callable[..., str]) -> Reviewed:
+    """The reviewed base, with Ada as its signer and signatures required."""
+    git(reviewed.base, "config", "--global", "user.signingkey", str(keys["ada"]))
+    public = Path(f"{keys['ada']}.pub").read_text(encoding="utf-8")
+    settings = config.load(reviewed.base.root)
+    assert signers.add(reviewed.base, reviewed.repo, settings, "ada@example.org", public).commit
+    assert signers.require(reviewed.base, reviewed.repo, config.load(reviewed.base.root), True).commit
+    return reviewed

@@ -7,7 +7,8 @@ import pytest
 
 from khms.check import audited
 from khms.check.audited import Filed, Standing, Trust, filed, review_table, stood, trust_from
-from khms.check.auditing import Arrival, Seals, Seen, Step, books, judge_appended
+from khms.check.auditing import Seen, books, judge_appended
+from khms.check.seals import Arrival, Seals, Step
 from khms.model.approval import Approval, Transition
 from khms.model.ulid import new_ulid
 from khms.store.layout import Base

@@ -1,6 +1,10 @@
 """Secrets by shape, by vendor and by chance. All are put together here, so that no scanner takes them for real."""
 
+import base64
 import hashlib
+import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +66,54 @@ def test_the_limits_can_be_set() -> None:
 
 def test_a_text_of_nothing_else_shows_a_few() -> None:
     assert 0 < len(names(f"{CHANCE}\n" * 500)) <= 40
+
+
+KINDS = (("ed25519",), ("rsa", "-b", "3072"), ("ecdsa", "-b", "521"))
+
+
+def signed(folder: Path, *kind: str, namespace: str = "khms-approval") -> tuple[str, str]:
+    """(armoured signature, private key) of a fresh key."""
+    key = folder / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", *kind, "-N", "", "-f", str(key)], check=True)
+    command = ["ssh-keygen", "-Y", "sign", "-q", "-n", namespace, "-f", str(key)]
+    done = subprocess.run(command, input=b"a record", capture_output=True, check=True)
+    return done.stdout.decode(), key.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind[0])
+def test_the_signature_of_a_record_is_public(tmp_path: Path, kind: tuple[str, ...]) -> None:
+    armoured, private = signed(tmp_path, *kind)
+    record = json.dumps({"unit": "", "signature": armoured, "waivers": []}, indent=2)
+    assert names(record) == [] and names(armoured) == []
+    public = (tmp_path / "key.pub").read_text(encoding="utf-8")
+    assert names(f'ada@example.org namespaces="khms-approval" {public}') == []
+    # A secret before it, behind it, or in its place is one all the same.
+    for other in (CHANCE, SHAPE, private):
+        assert len(names(json.dumps({"at": other, "signature": armoured, "why": f"see {other}"}, indent=2))) == 2
+        assert len(names(json.dumps({"signature": other}))) == 1
+
+
+def test_what_only_looks_like_a_signature_hides_nothing(tmp_path: Path) -> None:
+    armoured, _ = signed(tmp_path, "ed25519")
+    head, *rows, foot = armoured.splitlines()
+    data = base64.b64decode("".join(rows))
+    for other in (
+        data + b"\0\0\0\x20" + CHANCE[:32].encode(),  # more behind it
+        data[:10] + b"\0\0\0\x23" + CHANCE[:35].encode() + data[10:],  # more in it
+        data.replace(b"khms-approval", CHANCE[:13].encode()),
+        data[:-30],
+        CHANCE.encode() * 3,
+    ):
+        lines = base64.b64encode(other).decode()
+        assert "high-entropy" in names("\n".join([head, lines[:70], lines[70:], foot])), other
+    assert names("\n".join([head, CHANCE, *rows, foot]))
+
+
+def test_a_security_keys_public_half_is_public() -> None:
+    for kind in ("sk-ssh-ed25519@openssh.com", "sk-ecdsa-sha2-nistp256@openssh.com", "ssh-ed25519"):
+        assert names(f"ada@example.org {kind} AAAA{CHANCE}") == []
+    assert names(f"ada@example.org {CHANCE}") == ["high-entropy"]
+
+
+def test_a_great_many_beginnings_of_signatures_are_read_in_one_go() -> None:
+    assert names(("-----BEGIN SSH SIGNATURE-----\n" + "A" * 70) * 3000 + f" {CHANCE}") == ["high-entropy"]

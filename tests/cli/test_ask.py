@@ -42,7 +42,7 @@ def test_what_a_person_sees(asked: Base, run_khms: Run) -> None:
 
 def test_what_a_program_sees(asked: Base, run_khms: Run) -> None:
     found = json.loads(run_khms("recall", "checksum errors", "--limit", "1", "--json").stdout)
-    assert (found["schema"], found["query"], found["channel"]) == ("khms.recall/1", "checksum errors", "lexical")
+    assert (found["schema"], found["query"], found["channel"]) == ("khms.recall/1", "checksum errors", "hybrid")
     (hit,) = found["hits"]
     assert hit["id"] == "K-00002" and hit["correctors"][0]["id"] == "K-00003" and 0 < hit["score"] <= 1
     keys = {"id", "kind", "type", "title", "path", "line", "score", "lexical_rank", "dense_rank", "status", "flags"}
@@ -87,6 +87,15 @@ def test_index_tells_what_it_did_and_what_it_left_out(asked: Base, run_khms: Run
 def test_nothing_that_a_terminal_obeys(base: Base, run_khms: Run, add_card: Write) -> None:
     add_card(base, title="marmalade \x1b]0;owned\x07", body="marmalade \x1b[2J\n")
     assert "\x1b" not in run_khms("recall", "marmalade").stdout
+
+
+def test_a_file_name_with_a_line_break(base: Base, run_khms: Run, add_card: Write) -> None:
+    name = "K-00001\n 2  K-00002  forged\n.md"
+    add_card(base, title="marmalade").rename(base.know / name)
+    for command in (("recall", "marmalade"), ("card", "list")):
+        lines = run_khms(*command).stdout.splitlines()
+        assert not [line for line in lines if line.startswith(" 2  ")], lines
+    assert run_khms("recall", "marmalade").stdout.splitlines()[1].startswith("    memory/know/K-00001 2  K-00002")
 
 
 def test_files_that_were_left_out_are_never_passed_over(

@@ -39,7 +39,13 @@ def test_config_set_keeps_comments_and_refuses_what_does_not_fit(base: Base, run
     assert run_khms("config", "set", "hooks.strong", "1").returncode == 0
     text = "# mine\n[recall]\nlimit = 4  # nine\n\n[hooks]\nstrong = 1.0\n"
     assert base.config.read_text(encoding="utf-8") == text
-    for args in (("recall.limit", "four"), ("recall.limit", "true"), ("recall.limits", "4"), ("base.default", "/x")):
+    for args in (
+        ("recall.limit", "four"),
+        ("recall.limit", "true"),
+        ("recall.limits", "4"),
+        ("base.default", "/x"),
+        ("base.id", "x"),
+    ):
         done = run_khms("config", "set", *args)
         assert done.returncode in (2, 3), done
     assert "did you mean recall.limit" in run_khms("config", "get", "recall.limits").stderr

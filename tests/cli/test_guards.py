@@ -106,6 +106,21 @@ def test_a_server(base: Base, tmp_path: Path, git: Callable[..., str], run_khms:
     assert done.returncode == 4 and "no git repository" in done.stderr
 
 
+def test_a_server_whose_head_points_nowhere(base: Base, tmp_path: Path, git: Callable[..., str], run_khms: Run) -> None:
+    bare = tmp_path / "project.git"
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=master", str(bare))
+    done = run_khms("hook", "install", "git", "--server", bare, cwd=tmp_path)
+    assert "HEAD names master" in done.stderr and "symbolic-ref HEAD refs/heads/NAME" in done.stderr
+    git(bare, "fetch", "--quiet", str(base.root), "main:main")
+    for command in ("install", "status"):
+        done = run_khms("hook", command, "git", "--server", bare, cwd=tmp_path)
+        told = done.stdout + done.stderr
+        assert "HEAD names master, which is not there" in told and "symbolic-ref HEAD refs/heads/main" in told
+    git(bare, "symbolic-ref", "HEAD", "refs/heads/main")
+    done = run_khms("hook", "status", "git", "--server", bare, cwd=tmp_path)
+    assert "HEAD" not in done.stdout + done.stderr
+
+
 def test_the_script_for_a_server_that_khms_cannot_reach(tmp_path: Path, run_khms: Run) -> None:
     done = run_khms("hook", "install", "git", "--print", "pre-receive", cwd=tmp_path)
     assert done.returncode == 0

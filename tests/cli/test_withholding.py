@@ -67,3 +67,17 @@ def test_another_branch_is_named_and_here_means_it(
 def test_an_agent_takes_nothing_back(unit: Path, run_khms: Run) -> None:
     run_khms("reject", UNIT, "C1", "--why", "x")
     assert run_khms("unreject", UNIT, "C1", env={"CLAUDECODE": "1"}).returncode == 3
+
+
+@pytest.mark.parametrize(("command", "deed"), [("reject", "refusal"), ("defer", "deferral")])
+def test_a_call_that_was_cut_off_is_named_by_what_it_was(unit: Path, run_khms: Run, command: str, deed: str) -> None:
+    why = ["--why", "x"]
+    n = 1
+    while True:
+        done = run_khms(command, UNIT, "C1", *why, env={"KHMS_KILL_AT": str(n)})
+        assert done.returncode == -9, "no place was found at which something is left to be undone"
+        said = run_khms("doctor").stdout
+        if "the interrupted" in said:
+            break
+        n += 1
+    assert f"undid the interrupted {deed} of {UNIT}; nothing of it was published" in said

@@ -64,6 +64,7 @@ def test_a_linked_work_tree(plain: Path, tmp_path: Path, git: Git, loop: Callabl
 def test_a_work_tree_of_a_bare_repository(plain: Path, tmp_path: Path, git: Git, loop: Callable[..., str]) -> None:
     git(tmp_path, "clone", "--quiet", "--bare", "kb", "bare.git")
     git(tmp_path / "bare.git", "worktree", "add", "--quiet", str(tmp_path / "tree"), "main")
+    git(plain, "switch", "--quiet", "--detach")  # an approval goes to origin, which takes no branch that is checked out
     loop(tmp_path / "tree")
     assert clean(git, tmp_path / "tree")
 
@@ -74,6 +75,7 @@ def test_a_submodule(plain: Path, tmp_path: Path, git: Git, loop: Callable[..., 
     git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(plain), "kb")
     git(outer, "commit", "--quiet", "-m", "take the base in")
     git(outer / "kb", "switch", "--quiet", "main")
+    git(plain, "switch", "--quiet", "--detach")  # as above
     loop(outer / "kb")
     assert clean(git, outer / "kb")
     assert git(outer, "status", "--porcelain") == "M kb"  # a new commit of the base, for the outer one to record

@@ -95,6 +95,20 @@ def test_only_what_touches_the_base_starts_khms(project: Path, asked: Asked, git
     assert commit(project).returncode == 0 and len(asked.take()) == 2, "a file that goes counts too"
 
 
+@pytest.mark.parametrize("path", ["khms.toml", "src/KHMS.toml", "a/memory/know/K-00001.md", "src/.memory"])
+def test_a_second_base_elsewhere_is_asked_about(
+    project: Path, asked: Asked, git: Callable[..., str], path: str
+) -> None:
+    put(project, ".memory/khms.toml")
+    git(project, "add", "--all")
+    assert commit(project).returncode == 0
+    hook(project, "pre-commit", hookscript.alone(asked.lines("pre-commit", ".memory")))
+    put(project, path)
+    git(project, "add", "--all")
+    asked.refuse("audit")
+    assert commit(project, GIT_LITERAL_PATHSPECS="1").returncode == 1 and len(asked.take()) == 2
+
+
 def test_a_first_commit_of_a_base(project: Path, asked: Asked, git: Callable[..., str]) -> None:
     hook(project, "pre-commit", hookscript.alone(asked.lines("pre-commit", ".")))
     put(project, "khms.toml")

@@ -5,7 +5,7 @@ import hashlib
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from khms.model import approval
+from khms.model import cardhash as approval
 
 LINES = (
     b"---", b"--- ", b"...", b"id: K-00001", b"status: active", b"status:", b'"status": active', b"  status: x", b"",

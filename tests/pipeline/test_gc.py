@@ -226,3 +226,21 @@ def test_the_command(unit: Base, run_khms: Callable[..., Any]) -> None:
     assert (unit.inbox / UNIT).is_dir()
     done = run_khms("gc", "--units")
     assert done.returncode == 0 and f"memory/inbox/{UNIT}: a finished unit" in done.stdout and "freed" in done.stdout
+
+
+def test_a_branch_that_was_refused_is_not_called_merged(base: Base, git: Git, add_candidate: Make, commit: Git) -> None:
+    for name, verdict in (("2026-03-06-nightly", "rejected"), ("2026-03-07-nightly", "")):
+        git(base, "checkout", "-q", "-b", f"khms/inbox/{name}")
+        add_candidate(base, "C1", unit=name)
+        commit(base, name)
+        git(base, "checkout", "-q", "main")
+        if verdict:
+            withhold(base, Repo(base.root), Config([]), name, (), verdict, "no")
+        else:
+            git(base, "merge", "-q", "--squash", f"khms/inbox/{name}")
+            commit(base, "squashed")
+    for dry in (True, False):
+        assert [(one.what, one.name) for one in gc(base, dry=dry).gone] == [
+            ("a branch that was decided unmerged", "khms/inbox/2026-03-06-nightly"),
+            ("a merged branch", "khms/inbox/2026-03-07-nightly"),
+        ]

@@ -231,3 +231,28 @@ def test_the_command_takes_words_from_a_pipe_and_tells_what_to_do(carded: Base, 
     assert said["schema"] == "khms.redact/1" and all(place["changed"] for place in said["elsewhere"])
     assert run_khms("redact", "K-00001", "--why", "x").returncode == 2
     assert run_khms("lint").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "body"),
+    [
+        ("FIX:", BODY),  # a label alone: nothing to take out
+        ("SYMPTOM", BODY),
+        ("FIX: a new ground", BODY.replace("a new ground", "[redacted]")),
+        (
+            "a new ground\nVERIFIED: seen",
+            BODY.replace("a new ground\nVERIFIED: seen", "[redacted]\nVERIFIED: [redacted]"),
+        ),
+        ("IX: a new ground", BODY),
+    ],
+)
+def test_the_labels_of_a_text_stay(base: Base, add_card: Make, commit: Git, words: str, body: str) -> None:
+    add_card(base, body=BODY, type="problem-solution")
+    commit(base)
+    if body == BODY:
+        with pytest.raises(Refused, match=r"does not hold these words|middle of a label"):
+            take_out(base, words)
+    else:
+        take_out(base, words)
+    assert card(base).endswith(f"---\n{body}")
+    assert "KA002" not in {code for code, _ in findings(base)}

@@ -386,7 +386,19 @@ def test_one_base_finishes_what_a_kill_left_of_another(project: Path, run_khms: 
     for name in ("src", "."):
         assert run_khms("init", name, cwd=project).returncode == 0
     other, here = project / "src/.memory", project / ".memory"
-    card = ("card", "new", "principle", "--title", "t", "--body", "-")
+    card = (
+        "card",
+        "new",
+        "fact",
+        "--title",
+        "t",
+        "--body",
+        "-",
+        "--evidence",
+        "observed",
+        "--source",
+        "https://example.org",
+    )
     finished = 0
     for at in range(20, 60, 3):
         before = git(project, "rev-parse", "HEAD")

@@ -67,11 +67,11 @@ def test_a_tree_a_staging_area_and_what_differs(base: Base, write: Write, commit
     repo = Repo(base.root)
     assert Tree(repo, "", old).read("memory/know/K-1.md", "nothing") == {"memory/know/K-1.md": b"one\n"}
     assert Tree(repo, "").read("memory/know/K-1.md") == {"memory/know/K-1.md": b"two\n"}
-    staged = history.staged(repo)
+    staged = history.staged(repo, repo.prefix)
     assert paths(staged) == ["memory/know/K-1.md", "memory/know/K-2.md"]
     new = commit(base)
     assert history.between(repo, "", old, new) == staged
-    assert history.between(repo, "memory/know/", new, old)[1] == Change("K-2.md", staged[1].new, None)
+    assert history.between(repo, "memory/know/", new, old)[1] == Change("K-2.md", staged[1].new, None, history.GONE)
     assert paths(history.between(repo, "", history.empty_tree(repo), new))[-1] == "memory/know/K-2.md"
     found = history.at(repo, [f"{old}:memory/know/K-1.md", f"{old}:memory/know/K-2.md"])
     assert found == {f"{old}:memory/know/K-1.md": staged[0].old}

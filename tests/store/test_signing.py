@@ -116,3 +116,42 @@ def test_a_verifier_keeps_what_holds_only(tmp_path: Path) -> None:
     assert len((place / "verified").read_bytes()) == signing.SIZE
     (place / "verified").write_bytes(b"damage")
     assert Verifier(place).verify([good, bad], signers) == [True, False]
+
+
+SEEN = (
+    b"{name} {key}\n",
+    b"{name}\t{key}\r\n",
+    b'  {name}   namespaces="khms-approval"  {key}\n',
+    b'"{name}" {key}\n',
+    b"garbage\nmore garbage here\n{name} {key}\n",
+    b"bob@x.y ssh-ed25519 AAAA\n{name} {key}\n",
+    b"{name} {key}\0 more\n",
+    b"*@b.org {key}\n",
+)
+UNSEEN = (
+    b"\xef\xbb\xbf{name} {key}\n",
+    b"\x0b{name} {key}\n",
+    b"bob@x.y {key} x\x0b{name} {key}\n",
+    b"# words\r{name} {key}\n",
+    b"bob@x.y {key} x\xe2\x80\xa8{name} {key}\n",
+    b"a@[b].org {key}\n",
+    b"{name}\xc2\xa0{key}\n",
+)
+
+
+@pytest.mark.parametrize("line", [*SEEN, *UNSEEN])
+def test_signers_are_those_that_ssh_sees(line: bytes, tmp_path: Path) -> None:
+    key = make_key(tmp_path, "one")
+    public = b" ".join(Path(f"{key}.pub").read_bytes().split()[:2])
+    data = line.replace(b"{name}", b"a@b.org").replace(b"{key}", public)
+    said = any(held.names("a@b.org") and held.key.encode() in public for held in signing.signers(data))
+    assert said == holds(signing.sign(b"words", Key(str(key)), ask=False), data) == (line in SEEN)
+
+
+def test_what_nobody_sees_in_a_file_of_signers_is_named() -> None:
+    assert signing.unseen(b"a@b.org ssh-ed25519 AAAA \xc3\xa9 # x\n\tb\n") == "" == signing.unseen(None)
+    assert signing.unseen(b"\xef\xbb\xbfa") == "a byte-order mark"
+    assert signing.unseen(b"a \xe9") == "bytes that are no UTF-8"
+    assert signing.unseen(b"a\r\nb") == "carriage returns"
+    assert signing.unseen(b"a\x0bb") == "the character U+000B"
+    assert signing.unseen("a\u200bb".encode()) == "the character U+200B"

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from khms.check.context import Context
+from khms.check.ground import is_guarded
 from khms.check.subject import CARD, Fault, Subject
 
 if TYPE_CHECKING:
@@ -44,10 +45,20 @@ def _faults(hits: Iterable["Hit"], mend: str) -> Iterator[Fault]:
 
 
 def whole(subject: Subject, context: Context) -> Iterator[Fault]:
-    """KH015: no conflict marker at a line's start, no content file over the limit, no link that leaves the base."""
+    """KH015: no conflict marker at a line's start, no content file over the limit, no link that leaves the base, and on
+    the base's own ground no link and no other repository at all."""
     entry = subject.entry
+    if entry.nested:
+        yield Fault(0, "another git repository stands here, and what is in it came in by no review", "take it out")
+        return
     if entry.link is not None:
-        if not _stays_inside(subject.path, entry.link, context):
+        if is_guarded(subject.path):
+            yield Fault(
+                0,
+                f"this is a symbolic link where only plain files belong: {entry.link[:100]}",
+                "put the file itself here",
+            )
+        elif not _stays_inside(subject.path, entry.link, context):
             yield Fault(0, f"this link leads out of the base: {entry.link}", "put the file itself here")
         return
     limit = context.config["lint.max_bytes"]

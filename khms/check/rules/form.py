@@ -7,6 +7,7 @@ from khms.check.context import Context
 from khms.check.subject import CARD, NOTE, Fault, Subject
 from khms.model.card import RELATIONS, canonical_type, is_card_id
 from khms.store import schema
+from khms.store.layout import seems_card
 
 
 def frontmatter(subject: Subject, context: Context) -> Iterator[Fault]:
@@ -66,6 +67,16 @@ def name(subject: Subject, context: Context) -> Iterator[Fault]:
         others = [path for path in context.files.get(held, ()) if path != subject.path]
         if others:
             yield Fault(subject.line("id"), f"{held} stands in {others[0]} too", "keep one; the other needs its own id")
+
+
+def ending(subject: Subject, context: Context) -> Iterator[Fault]:
+    """KH002 for what others could take for a card."""
+    if seems_card(subject.path):
+        yield Fault(
+            0,
+            "a card's file ends in .md, in small letters, below memory/know/: this is none to khms, and one to others",
+            "move it into an inbox unit, as C1.md with `id: C1`, and approve it: khms approve UNIT C1",
+        )
 
 
 def stray_links(subject: Subject, context: Context) -> Iterator[Fault]:

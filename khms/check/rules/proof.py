@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from khms.check.context import Context
 from khms.check.subject import Fault, Subject
 from khms.model.approval import card_sha256
+from khms.model.cardhash import stray
 
 
 def approved(subject: Subject, context: Context) -> Iterator[Fault]:
@@ -20,6 +21,10 @@ def approved(subject: Subject, context: Context) -> Iterator[Fault]:
     if all(digest != proof.sha256 for proof in held):
         mend = f"restore it: git log -- {subject.path}; a correction is a new card that supersedes it"
         yield Fault(0, f"this is not what was approved ({held[-1].path} has another hash)", mend)
+        return
+    for line, said in stray(subject.entry.data):
+        mend = "leave nothing but the plain value there; the card's hash stays as it is"
+        yield Fault(line, f"{said}: nobody approved what stands here", mend)
 
 
 def record(subject: Subject, context: Context) -> Iterator[Fault]:
