@@ -107,7 +107,7 @@ def _judge(delta: Delta) -> Report:
     moved = [change for change in delta.changes if is_card(change.path)]
     entered = [change for change in delta.changes if is_record(change.path)]
     troubles = [*_kept(delta, entered), *ground.judge((change.path, change.mode) for change in delta.changes)]
-    troubles += ground.second(repo, prefix, delta.before.signed, delta.everywhere, *delta.old)
+    troubles += ground.second(repo, prefix, delta.before.configured, delta.everywhere, *delta.old)
     cards: list[Stood] = []
     records: list[Filed] = []
     fresh: list[Filed] = []

@@ -79,19 +79,21 @@ def _below(place: os.PathLike[str], path: str) -> Iterator[tuple[str, str]]:
             yield shown, "100644"
 
 
-def second(repo: Repo, prefix: str, signed: bool, changes: Iterable[Change], *before: str) -> Iterator[Trouble]:
+def second(repo: Repo, prefix: str, stood: bool, changes: Iterable[Change], *before: str) -> Iterator[Trouble]:
     """KA008: a base beside, above or below one that has signers or records. Commands take the nearest base, so another
-    one would answer in its place, without its signers. `before` are the commits that a base
-    may have stood in, the one whose word counts first; `signed` says that it has signers. `changes` are the
-    repository's. The paths are relative to the base."""
+    one would answer in its place, without its signers; the one that is audited may be that other one itself, unless it
+    `stood` before. `before` are the commits that a base may have stood in, the one whose word counts first; `changes`
+    are the repository's. The paths are relative to the base."""
     places: dict[str, str] = {}
     for change in changes:
         place = _place(change)
-        if place is not None and place != prefix:
+        if place is not None and not (stood and place == prefix):
             places.setdefault(place, change.path)
-    if not places or not before or not (signed or history.Tree(repo, prefix, before[0]).listing(APPROVALS)):
+    if not places or not before:
         return
     known = {root for commit in before for root in history.own_bases(repo, commit)}
+    if not any(history.Tree(repo, root, before[0]).listing(APPROVALS, SIGNERS) for root in known):
+        return
     for place, path in places.items():
         if place not in known:
             shown = posixpath.relpath(path, prefix or ".")

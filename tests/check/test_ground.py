@@ -169,3 +169,8 @@ def test_a_second_base_beside_a_guarded_one(
     for told in (staged, held.between(old)):
         assert [(one.finding.code, one.finding.path) for one in told.troubles] == [("KA008", f"../{place}{name}")]
     assert not held.between("HEAD", "HEAD").troubles
+    if name == "khms.toml":  # a job that takes the nearest base would ask the second one about itself
+        from khms.check import audit_change
+
+        (told,) = audit_change.between(held.repo, place, old, held.head()).troubles
+        assert (told.finding.code, told.finding.path) == ("KA008", "khms.toml")
