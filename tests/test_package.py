@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("schemas", "hooks", "templates", "site")
+FOLDERS = ("schemas", "hooks", "templates", "site", "embedding")
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shipped(folder: str) -> dict[str, bytes]:
-    listed = subprocess.run(["git", "ls-files", "-z", folder], cwd=ROOT, capture_output=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", folder],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
     names = [name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
     return {name: (ROOT / name).read_bytes() for name in names}
 
 
-def test_the_wheel_carries_the_four_folders_byte_for_byte(wheel: Path) -> None:
+def test_the_wheel_carries_the_data_folders_byte_for_byte(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         held = {
             name.removeprefix("khms/resources/"): archive.read(name)
@@ -36,7 +41,7 @@ def test_the_wheel_carries_the_four_folders_byte_for_byte(wheel: Path) -> None:
             if name.startswith(tuple(f"khms/resources/{folder}/" for folder in FOLDERS))
         }
     assert held == {name: data for folder in FOLDERS for name, data in shipped(folder).items()}
-    assert "schemas/card.schema.json" in held and "hooks/client.py" in held
+    assert {"schemas/card.schema.json", "hooks/client.py", "embedding/khms-en-256/model.safetensors"} <= held.keys()
 
 
 def test_the_wheel_is_small(wheel: Path) -> None:

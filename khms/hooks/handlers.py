@@ -157,7 +157,7 @@ def _pointers(base: Base, config: Config, asked: tuple[str, ...]) -> list[Pointe
     return [
         _pointer(hit, config["hooks.corrector_chars"])
         for text in asked
-        for hit in recall(base, text, config=config, as_text=True, snippets=False)
+        for hit in recall(base, text, config=config, as_text=True, snippets=False, by_meaning=False)
     ]
 
 

@@ -1,5 +1,7 @@
 """The index that counts now: what the manifest names, opened for reading. Reading waits for no writer."""
 
+from __future__ import annotations
+
 import os
 
 from khms.errors import Unavailable
@@ -8,8 +10,16 @@ from khms.index.lexical import Damaged, Reader
 from khms.index.manifest import Manifest, Unusable
 from khms.store.layout import Base
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from khms.index.meaning import Meaning
+
 HINT = "build it: khms index"
 ANEW = "build it anew: khms index --rebuild"
+SWITCHED_OFF = "switched off (recall.model)"
 
 
 def opened(base: Base) -> tuple[Reader, Manifest]:
@@ -27,6 +37,32 @@ def opened(base: Base) -> tuple[Reader, Manifest]:
         except (Unusable, Damaged) as error:
             reason = str(error)
     raise unusable(base, reason)
+
+
+def meaning(base: Base, config: Mapping[str, Any], reader: Reader, known: Manifest) -> tuple[Meaning | None, str]:
+    """The channels of the embedding model over an opened index, and what a reader of the answer must know of them: why
+    there are none, or what they leave out."""
+    from khms.index import models
+    from khms.index.catchup import waiting
+    from khms.index.meaning import Meaning
+    from khms.index.vector import Vectors
+
+    extent = known.vectors
+    try:
+        choice = models.chosen(base, config)
+        if extent is None:
+            return None, "by words alone: there are no vectors yet (khms index makes them)"
+        model = models.load(choice) if choice.id in ("", extent.model) else None
+        if model is None or model.id != extent.model or model.dimension != extent.dimension:
+            return None, "by words alone: the vectors are another model's (khms index makes new ones)"
+        vectors = Vectors(base.index / known.generation, extent)
+    except Unavailable as error:
+        return None, f"by words alone: {error.message}"
+    except Damaged as error:
+        return None, f"by words alone: {error} (khms index makes the vectors anew)"
+    left = waiting(known)
+    said = f"{left} new document{'s'[: left > 1]} by words alone until the next khms index" if left else ""
+    return Meaning(reader, vectors, model), said
 
 
 def unusable(base: Base, reason: str) -> Unavailable:

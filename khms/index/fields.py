@@ -16,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = 1  # raised whenever `text` or this module lays documents out differently: older indexes are rebuilt
+VERSION = 2  # raised whenever `text`, `chunks` or this module lays documents out differently: older indexes are rebuilt
 KEY, PATH, NAME, SHELF, REF, DAY, RECORD = "key", "path", "name", "shelf", "ref", "day", "record"
+SLOT = "slot"  # the number that the document's vectors are found by
 TITLE, STEMS, WORDS, IDENTIFIERS = "title", "stems", "words", "identifiers"
 EXACT = ("kind", "type", "status", "scope", "tag")  # filters; folded, never cut
 _STEM, _BLANK = "khms_stem", "khms_blank"
@@ -37,6 +38,7 @@ def schema() -> Any:
     builder.add_text_field(WORDS, tokenizer_name=_BLANK, index_option="position")
     builder.add_text_field(IDENTIFIERS, tokenizer_name=_BLANK, index_option="freq")
     builder.add_unsigned_field(DAY, indexed=True, fast=True)
+    builder.add_unsigned_field(SLOT, indexed=True, fast=True)
     builder.add_bytes_field(RECORD, stored=True)
     return builder.build()
 
@@ -102,7 +104,7 @@ def day(date: str) -> int | None:
     return year * 10000 + month * 100 + of_month if 1 <= month <= 12 and 1 <= of_month <= 31 else None
 
 
-def lay_out(document: Document) -> Any:
+def lay_out(document: Document, slot: int) -> Any:
     """The Tantivy document of a document."""
     from tantivy import Document as Entry
 
@@ -133,6 +135,7 @@ def lay_out(document: Document) -> Any:
     entry.add_text(WORDS, " ".join(title.words + body.words))
     joined = (fold(document.id), *name.identifiers, *path.identifiers, *tags.identifiers, *title.identifiers)
     entry.add_text(IDENTIFIERS, " ".join((*dict.fromkeys(joined), *body.identifiers, *title.symbols, *body.symbols)))
+    entry.add_unsigned(SLOT, slot)
     entry.add_bytes(RECORD, pack(document))
     return entry
 

@@ -7,6 +7,7 @@ second, over those few, adds up how much of the question's rarity each covers an
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import log
 
 from khms.errors import Unavailable
@@ -17,7 +18,7 @@ from khms.values import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Any, TypeVar
 
@@ -52,20 +53,23 @@ BY_ID, BY_WORDS, BY_NAME = 4, 2, 1
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A document that was found. `coverage` is 0-1, `exact` adds up how the question names it: BY_ID, BY_WORDS,
-    BY_NAME. `strength` orders hits of equal exactness."""
+    BY_NAME. `strength` orders hits of equal exactness. `slot` is the number that its vectors are found by."""
 
     document: Document
     coverage: float
     strength: float
     exact: int
+    slot: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Hits, best first, and what the question's stems weigh, for choosing a line to show."""
+    """Hits, best first, and what the question's stems weigh, for choosing a line to show. `reach` is the coverage of a
+    document that holds every term of the question; a short question reaches less than 1."""
 
     hits: tuple[Scored, ...]
     weights: dict[str, float]
+    reach: float = 1.0
 
 
 class Damaged(Exception):
@@ -104,13 +108,14 @@ class Reader:
         first = self._run(Q.boolean_query(clauses, minimum_number_should_match=1), depth)
         documents = {_at(address): (self._document(address), score) for score, address in first}
         covered = self._covered(question, exact, [document for document, _ in documents.values()])
+        slots = dict(zip(documents, self._slots([address for _, address in first]), strict=True))
         hits = []
         for at, (document, score) in documents.items():
             bits, coverage = covered.get(at, (0, 0.0))
             strength = max(0.0, score - _LIFT * bits) * coverage**COVERAGE_POWER
-            hits.append(Scored(document, coverage, strength, bits))
+            hits.append(Scored(document, coverage, strength, bits, slots[at]))
         hits.sort(key=lambda hit: (-hit.exact, -hit.strength, hit.document.path, hit.document.line))
-        return Found(tuple(hits), question.stem_weights())
+        return Found(tuple(hits), question.stem_weights(), question.reach)
 
     def by_id(self, identity: str) -> tuple[Document, ...]:
         """Every document with exactly this id."""
@@ -120,6 +125,49 @@ class Reader:
     def referring(self, rel: str, target: str) -> tuple[Document, ...]:
         """The documents whose edge `rel` names `target`."""
         return self._all(fields.REF, fields.reference(rel, target))
+
+    def slots(self, query: Query, hidden: tuple[str, ...]) -> list[int]:
+        """The slots of all documents that pass the query's filters and phrases and stand on no `hidden` shelf,
+        ascending."""
+        if not (query.filters or query.phrases):
+            without = {slot for shelf in hidden for slot, _ in self._standing([self.term(fields.SHELF, shelf)])}
+            return [slot for slot in self._places if slot not in without] if without else list(self._places)
+        return [slot for slot, _ in self._standing(self._conditions(query), hidden)]
+
+    def at_slots(self, slots: Iterable[int]) -> dict[int, Document]:
+        """The documents in those `slots` that are taken."""
+        places = self._places if slots else {}
+        return {slot: self._document(places[slot]) for slot in slots if slot in places}
+
+    def from_slot(self, slot: int) -> dict[int, Document]:
+        """The documents in the slots from `slot` on."""
+        from tantivy import FieldType
+        from tantivy import Query as Q
+
+        query = Q.range_query(self.schema, fields.SLOT, FieldType.Unsigned, slot, None)
+        found = self._run(query, max(1, self.documents))
+        addresses = [address for _, address in found]
+        return dict(zip(self._slots(addresses), map(self._document, addresses), strict=True))
+
+    @cached_property
+    def _places(self) -> dict[int, Any]:
+        """Where in the index the document of each slot stands, in the order of the slots."""
+        from tantivy import Query as Q
+
+        return dict(self._standing([Q.all_query()]))
+
+    def _standing(self, conditions: list[Any], hidden: tuple[str, ...] = ()) -> list[tuple[int, Any]]:
+        """(slot, address) of all documents that fulfil the conditions, ascending."""
+        from tantivy import Occur
+        from tantivy import Query as Q
+
+        clauses = [(Occur.Must, Q.const_score_query(condition, 0.0)) for condition in conditions]
+        clauses += [(Occur.MustNot, self.term(fields.SHELF, shelf)) for shelf in hidden]
+        found = self._run(Q.boolean_query(clauses), max(1, self.documents), order_by_field=fields.SLOT)
+        return list(reversed(found))
+
+    def _slots(self, addresses: list[Any]) -> list[int]:
+        return [int(slot) for slot in _sound(lambda: self._searcher.fast_field_values(fields.SLOT, addresses))]
 
     def holds(self, path: str) -> bool:
         """Whether a document of this file is in the index; none is of a file whose name is not UTF-8."""
@@ -170,7 +218,15 @@ class Reader:
         return {at: (bits, 1.0 if bits & BY_ID else share) for at, (bits, share) in read.items()}
 
     def _limits(self, query: Query, hidden: tuple[str, ...]) -> list[Any]:
-        """What every hit must satisfy: shelf, phrases, filters. Values of one filter are alternatives, tags add up."""
+        """What every hit must satisfy, as clauses."""
+        from tantivy import Occur
+        from tantivy import Query as Q
+
+        wanted = [(Occur.Must, Q.const_score_query(limit, 0.0)) for limit in self._conditions(query)]
+        return wanted + [(Occur.MustNot, self.term(fields.SHELF, shelf)) for shelf in hidden]
+
+    def _conditions(self, query: Query) -> list[Any]:
+        """Phrases and filters. Values of one filter are alternatives, tags add up."""
         from tantivy import FieldType, Occur
         from tantivy import Query as Q
 
@@ -188,8 +244,7 @@ class Reader:
             else:
                 alternatives = [(Occur.Should, self.term(name, fold(value))) for value in values]
                 limits.append(Q.boolean_query(alternatives))
-        wanted = [(Occur.Must, Q.const_score_query(limit, 0.0)) for limit in limits]
-        return wanted + [(Occur.MustNot, self.term(fields.SHELF, shelf)) for shelf in hidden]
+        return limits
 
     def _filtered(self, query: Query, depth: int, hidden: tuple[str, ...]) -> Found:
         from tantivy import Query as Q
@@ -233,6 +288,9 @@ class _Question:
         known = sorted((at for at in asked if self.counts[at]), key=lambda at: -self.weights[at])
         self.known = set(known[:MOST_TERMS])
         self.blank = not asked
+        asked_for = sum(self.weights.values())
+        self.total = max(asked_for, LEAST_TERMS * _rarity(1, reader.documents))
+        self.reach = asked_for / self.total
         self.names_id = bool(self.whole) and reader.frequency(fields.NAME, self.whole) > 0
 
     def ranking(self) -> Iterator[Any]:
@@ -274,8 +332,7 @@ class _Question:
 
     def shares(self) -> list[tuple[Any, float]]:
         """Each known term as a query, with its share of the whole question's rarity."""
-        total = max(sum(self.weights.values()), LEAST_TERMS * _rarity(1, self.reader.documents))
-        return [(self.reader.term(*at), self.weights[at] / total) for at in self.known]
+        return [(self.reader.term(*at), self.weights[at] / self.total) for at in self.known]
 
     def stem_weights(self) -> dict[str, float]:
         return {term: weight for (field, term), weight in self.weights.items() if field == fields.STEMS}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import zlib
 
+from khms.index.extent import Extent, extent_from
 from khms.index.fields import VERSION
 from khms.store import files
 from khms.values import dataclass
@@ -42,6 +43,8 @@ class Manifest:
     seen: Mapping[str, tuple[Mark, str]]
     skipped: Mapping[str, tuple[str, int, str, str]]  # code, line, message, mend
     stored: Mapping[str, Stored]
+    slots: int = 0  # the first that no document ever had
+    vectors: Extent | None = None
 
     @property
     def language(self) -> str:
@@ -97,6 +100,8 @@ def _manifest(value: Any) -> Manifest:
             for name, (code, line, message, mend) in value["skipped"].items()
         },
         stored={name: (int(size), int(at), str(digest)) for name, (size, at, digest) in value["stored"].items()},
+        slots=int(value["slots"]),
+        vectors=extent_from(value["vectors"]) if value["vectors"] else None,
     )
 
 
@@ -123,6 +128,8 @@ def save(folder: Path, manifest: Manifest) -> None:
         "seen": manifest.seen,
         "skipped": manifest.skipped,
         "stored": manifest.stored,
+        "slots": manifest.slots,
+        "vectors": manifest.vectors and manifest.vectors.as_json(),
     }
     text = json.dumps(value, separators=(",", ":")).encode()
     files.write_atomic(folder / NAME, _sum(text) + text[1:])

@@ -9,18 +9,21 @@ from khms.index import sources
 from khms.index.sources import Rules
 from khms.model.finding import Finding
 from khms.store import files
+from khms.store.layout import is_card_file
 
 
 def content(root: Path, rules: Rules, path: str) -> bytes | Finding | None:
     """The bytes of the file at `path`; None where there is none, a finding where it must not or cannot be read.
 
-    A link is followed only to a file in the base, or in the included folder that the link stands in.
+    A link is followed only to a file in the base, or in the included folder that the link stands in; a card is none.
     """
     where = root / path
     try:
         path.encode("utf-8")
         info = where.lstat()
         if stat.S_ISLNK(info.st_mode):
+            if is_card_file(path):
+                return Finding("KH015", "error", path, 0, "a symbolic link is no card", "put the file itself here")
             if not _contained(root, rules, path):
                 return sources.link_out(path)
             info = where.stat()

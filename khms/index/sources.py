@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from khms.model.finding import Finding
-from khms.store.layout import ARCHIVE, INBOX, JOURNAL, KNOW, VIEWS, Base
+from khms.store.layout import ARCHIVE, INBOX, JOURNAL, KNOW, VIEWS, Base, seems_card
 
 LESSONS = "memory/lessons"
 FOLDERS = {KNOW: "card", ARCHIVE: "card", LESSONS: "lesson", JOURNAL: "journal", INBOX: "inbox"}
@@ -55,6 +55,8 @@ def rules(base: Base, config: Mapping[str, Any]) -> Rules:
 def place(rules: Rules, path: str) -> Place | None:
     """What the file at `path` (from the base, with forward slashes) is to the index; None if it is no document."""
     if not path.lower().endswith(SUFFIXES) or any(part in NEVER for part in path.split("/")):
+        return None
+    if seems_card(path):
         return None
     stem = path.rpartition(".")[0]
     for folder, kind in FOLDERS.items():

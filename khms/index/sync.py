@@ -11,18 +11,22 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from khms.config import load
 from khms.errors import KhmsError, Unavailable
-from khms.index import manifest, sources
+from khms.index import manifest, models, sources, vector
+from khms.index.catchup import ALL, LATER, catch_up, clear_away, next_name, waiting
 from khms.index.changes import Changes, Lost, changes
 from khms.index.documents import documents
+from khms.index.extent import Extent
 from khms.index.freshness import look
 from khms.index.lexical import Damaged, Reader
 from khms.index.manifest import NOTHING, Manifest, Mark, Unusable, mark
 from khms.index.reading import content
 from khms.index.sources import Place, Rules
+from khms.index.vector import Feed, begun
 from khms.index.writer import BIG_HEAP, HEAP, Writer, writing
 from khms.model.document import Document
 from khms.model.finding import Finding
@@ -41,7 +45,8 @@ Progress = Callable[[int, int], None]
 class Report:
     """`docs` counts documents; `added`, `updated`, `removed` count files. `skipped` is everything in the base that
     could not be indexed, not only what this refresh read. `rebuilt` says why an index that was there could not be used,
-    None where it could or there was none."""
+    None where it could or there was none. `waiting` counts documents without a vector yet; `wordless` says why none
+    could be made."""
 
     docs: int
     added: int = 0
@@ -50,6 +55,8 @@ class Report:
     skipped: tuple[Finding, ...] = ()
     rebuilt: str | None = None
     elapsed_ms: float = 0.0
+    waiting: int = 0
+    wordless: str = ""
 
 
 def refresh(
@@ -59,11 +66,15 @@ def refresh(
     progress: Progress | None = None,
     config: Mapping[str, Any] | None = None,
     wait: float = WAIT_SECONDS,
+    vectors: str = ALL,
 ) -> Report:
-    """Makes the index equal to one built from nothing. Raises Busy where another process refreshes it for longer than
-    `wait` seconds, Unavailable where the index cannot be written or git fails."""
-    begun = time.perf_counter()
-    rules = sources.rules(base, config if config is not None else load(base.root))
+    """Makes the index equal to one built from nothing. `vectors` is LATER where loading the model would cost more than
+    the caller has time for, NEW where those of another model may stay as they are. Raises Busy where another process
+    refreshes it for longer than `wait` seconds, Unavailable where the index cannot be written or git fails."""
+    started = time.perf_counter()
+    config = config if config is not None else load(base.root)
+    rules = sources.rules(base, config)
+    encoding = _Encoding(base, config, vectors)
     local.make(base)
     with hold(base.locks / LOCK, "index", wait=wait):
         known, reason = _usable(base, rules)
@@ -72,14 +83,14 @@ def refresh(
         if reason is not None:
             known = None
         try:
-            report = _Refresh(base, rules, known, progress).run()
+            report = _Refresh(base, rules, known, progress, encoding).run()
         except (Lost, Damaged) as lost:
             reason = str(lost)
             try:
-                report = _Refresh(base, rules, None, progress).run()
+                report = _Refresh(base, rules, None, progress, encoding).run()
             except Damaged as error:
                 raise Unavailable(f"the index cannot be built: {error}", where=str(base.index)) from error
-    return replace(report, rebuilt=reason, elapsed_ms=round((time.perf_counter() - begun) * 1000, 1))
+    return replace(report, rebuilt=reason, elapsed_ms=round((time.perf_counter() - started) * 1000, 1))
 
 
 def verify(base: Base) -> str:
@@ -89,9 +100,9 @@ def verify(base: Base) -> str:
         if known is None:
             return "there is no index yet"
         wrong = manifest.damage(base.index, known, thorough=True)
-        if wrong:
-            return wrong
-        return _miscounted(base, known)
+        if not wrong and known.vectors is not None:
+            wrong = vector.damage(base.index / known.generation, known.vectors, thorough=True)
+        return wrong or _miscounted(base, known)
     except (Unusable, Damaged) as error:
         return str(error)
 
@@ -109,6 +120,8 @@ def _usable(base: Base, rules: Rules) -> tuple[Manifest | None, str | None]:
         if known is None:
             return None, None
         wrong = manifest.damage(base.index, known) or _miscounted(base, known)
+        if not wrong and known.vectors is not None:
+            wrong = vector.damage(base.index / known.generation, known.vectors)
     except (Unusable, Damaged) as error:
         return None, str(error)
     if wrong:
@@ -119,6 +132,43 @@ def _usable(base: Base, rules: Rules) -> tuple[Manifest | None, str | None]:
 
 
 @dataclass(slots=True)
+class _Encoding:
+    """The vectors' part of a refresh. Where it cannot be done, as `failed` tells, the lexical index stands as it is."""
+
+    base: Base
+    config: Mapping[str, Any]
+    mode: str
+    failed: str = ""
+
+    def feed(self, folder: Path) -> Feed | None:
+        """What takes the documents of a whole build, while their texts are at hand."""
+        if self.mode == LATER:
+            return None
+        try:
+            model = models.load(models.chosen(self.base, self.config))
+        except Unavailable as error:
+            self.failed = error.message
+            return None
+        return Feed(folder, begun(next_name(folder), model), model)
+
+    def catch_up(self, rules: Rules, known: Manifest) -> Manifest:
+        """The manifest after those that waited have theirs; saved if it says more than before."""
+        if self.mode == LATER or self.failed:
+            return known
+        try:
+            extent = catch_up(self.base, rules, known, models.chosen(self.base, self.config), self.mode)
+        except Unavailable as error:
+            self.failed = error.message
+            return known
+        new = replace(known, vectors=extent)
+        if new != known:
+            manifest.save(self.base.index, new)
+            if known.vectors is not None and extent is not None and extent.name != known.vectors.name:
+                clear_away(self.base.index / known.generation, extent.name)
+        return new
+
+
+@dataclass(slots=True)
 class _Refresh:
     """One refresh; `known` None builds everything into a new folder."""
 
@@ -126,6 +176,7 @@ class _Refresh:
     rules: Rules
     known: Manifest | None
     progress: Progress | None
+    encoding: _Encoding
     added: int = 0
     updated: int = 0
     removed: int = 0
@@ -134,6 +185,8 @@ class _Refresh:
     folders: set[str] = field(default_factory=set)
     started: int = 0
     generation: str = ""
+    slots: int = 0
+    extent: Extent | None = None
 
     def run(self) -> Report:
         self.started = time.time_ns()
@@ -144,6 +197,7 @@ class _Refresh:
         found = changes(self.base, self.rules, known)
         self.generation = known.generation if known else self._next()
         if known:
+            self.slots, self.extent = known.slots, known.vectors
             self.skipped = {path: Finding(s[0], "error", path, *s[1:]) for path, s in known.skipped.items()}
         wrote = self._apply(found)
         looked |= look(self.base, self.folders - looked.keys())
@@ -152,8 +206,17 @@ class _Refresh:
             manifest.save(self.base.index, new)
         if known is None:
             self._clear_away()
+        new = self.encoding.catch_up(self.rules, new)
         skipped = (*found.findings, *(self.skipped[path] for path in sorted(self.skipped)))
-        return Report(new.docs, self.added, self.updated, self.removed, skipped)
+        return Report(
+            new.docs,
+            self.added,
+            self.updated,
+            self.removed,
+            skipped,
+            waiting=waiting(new),
+            wordless=self.encoding.failed,
+        )
 
     def _apply(self, found: Changes) -> bool:
         """Reads what may have changed and writes what did; whether anything was written."""
@@ -164,9 +227,10 @@ class _Refresh:
             if (spot := sources.place(self.rules, path)) is not None
         ]
         with contextlib.ExitStack() as stack:
-            writer = reader = None
+            writer = reader = feed = None
             if self.known is None:
                 files.make_folder(folder)
+                feed = self.encoding.feed(folder)
                 writer = stack.enter_context(writing(folder, self.rules.language, heap=BIG_HEAP))
             for number, (path, there, spot) in enumerate(todo):
                 if self.progress is not None and number % 100 == 0:
@@ -180,10 +244,14 @@ class _Refresh:
                 self._count(before, bool(held))
                 if before or held:
                     if writer is None:
-                        writer = stack.enter_context(writing(folder, self.rules.language, heap=HEAP))
-                    _put(writer, path, held, before)
+                        writer = stack.enter_context(writing(folder, self.rules.language, heap=HEAP, slot=self.slots))
+                    _put(writer, path, held, before, feed)
             if self.progress is not None:
                 self.progress(len(todo), len(todo))
+            if writer is not None:
+                self.slots = writer.slot
+            if feed is not None:
+                self.extent = feed.finish()
         return writer is not None
 
     def _read(self, path: str, there: bool, spot: Place, loose: bool) -> tuple[Document, ...] | None:
@@ -224,7 +292,17 @@ class _Refresh:
         settled = {name: at if at[1] < self.started - RACY_NS else NOTHING for name, at in looked.items()}
         skipped = {path: (f.code, f.line, f.message, f.mend) for path, f in self.skipped.items()}
         return Manifest(
-            self.generation, self.rules.as_json(), docs, found.commit, self.started, settled, self.seen, skipped, stored
+            self.generation,
+            self.rules.as_json(),
+            docs,
+            found.commit,
+            self.started,
+            settled,
+            self.seen,
+            skipped,
+            stored,
+            self.slots,
+            self.extent,
         )
 
     def _next(self) -> str:
@@ -246,7 +324,10 @@ def _parents(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
 
 
-def _put(writer: Writer, path: str, held: tuple[Document, ...], before: bool) -> None:
+def _put(writer: Writer, path: str, held: tuple[Document, ...], before: bool, feed: Feed | None) -> None:
     if before:
         writer.drop(path)
+    if feed is not None:
+        for slot, document in enumerate(held, writer.slot):
+            feed.add(slot, document)
     writer.add(held)

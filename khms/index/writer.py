@@ -18,10 +18,12 @@ LOCK_SECONDS = 2.0
 
 
 class Writer:
-    """Replaces what the index holds, file by file. Nothing is seen by readers before `commit`."""
+    """Replaces what the index holds, file by file. Nothing is seen by readers before `commit`. `slot` is the number
+    that the next document gets."""
 
-    def __init__(self, writer: Any) -> None:
+    def __init__(self, writer: Any, slot: int) -> None:
         self._writer = writer
+        self.slot = slot
 
     def drop(self, path: str) -> None:
         self._writer.delete_documents_by_term(fields.PATH, path)
@@ -29,11 +31,12 @@ class Writer:
     def add(self, documents: tuple[Document, ...]) -> None:
         """Adds the documents of a file that the index does not hold, or no longer."""
         for document in documents:
-            self._writer.add_document(fields.lay_out(document))
+            self._writer.add_document(fields.lay_out(document, self.slot))
+            self.slot += 1
 
 
 @contextlib.contextmanager
-def writing(folder: Path, language: str, *, heap: int = HEAP) -> Iterator[Writer]:
+def writing(folder: Path, language: str, *, heap: int = HEAP, slot: int = 0) -> Iterator[Writer]:
     """A writer for the index in `folder`, made where there is none; commits at the end of the block, and nothing where
     the block raises. Raises Busy while another process writes, Unavailable where the folder cannot be written, Damaged
     where what is there cannot be added to."""
@@ -44,7 +47,7 @@ def writing(folder: Path, language: str, *, heap: int = HEAP) -> Iterator[Writer
         fields.register(index, language)
         writer = _writer(index, heap)
     try:
-        yield Writer(writer)
+        yield Writer(writer, slot)
     except BaseException as error:
         with contextlib.suppress(ValueError):
             writer.rollback()

@@ -7,7 +7,7 @@ from functools import partial
 
 from khms.errors import Busy, Unavailable
 from khms.index import current, freshness
-from khms.index.lexical import Damaged, Reader
+from khms.index.lexical import Damaged, Found, Reader
 from khms.model.document import FOG, UNREVIEWED, Hit, Query
 from khms.recall import links, rank, snippet
 from khms.recall.query import demand, parse, plain
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
+    from khms.index.meaning import Meaning
+
 SCHEMA = "khms.recall/1"
-LEXICAL_ONLY = "by words alone: this version builds no vectors"
+HYBRID, LEXICAL = "hybrid", "lexical"
+LEXICAL_ONLY = "by words alone, as it was asked"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`note` says why the channel is not hybrid. `behind` is empty, or says why the index may be behind the base.
-    `rebuilt` is empty, or says why the index that was there could not be used and was built anew on the way. `failed`
-    is empty, or says why the index could not be brought up to date. `skipped` counts the files that it could not take
-    in: what they say is missing from every answer.
-    `elsewhere` counts, where there are no hits, what the shelves that were not asked hold: unreviewed, fog."""
+    """`note` says why the channel is not hybrid, or what of it is missing. `behind` is empty, or says why the index may
+    be behind the base. `rebuilt` is empty, or says why the index that was there could not be used and was built anew on
+    the way. `failed` is empty, or says why the index could not be brought up to date. `skipped` counts the files that
+    it could not take in: what they say is missing from every answer. `elsewhere` counts, where there are no hits, what
+    the shelves that were not asked hold: unreviewed, fog."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -75,14 +78,16 @@ def recall(
     snippets: bool = True,
     refresh: bool = False,
     strict: bool = False,
+    by_meaning: bool = True,
 ) -> Answer:
     """The `limit` best hits for `text`, best first; none is an answer too.
 
     `include_fog` takes in the archive, `unreviewed` journals and inbox. `as_text` gives quotes and filters no meaning,
     for a text that was not written for a search; `strict` raises Usage for a filter that nothing can pass, as a person
     who typed it wants to know. `snippets` False reads no file and lists correctors alone. `refresh` brings the index up
-    to date first; where that cannot be done, the index as it is answers and `failed` says why. Raises Unavailable where
-    there is no index that can be trusted.
+    to date first; where that cannot be done, the index as it is answers and `failed` says why. `by_meaning` False asks
+    by words alone, which loads no model, and leaves it to the caller what is too little to be said. Raises Unavailable
+    where there is no index that can be trusted.
     """
     began = time.perf_counter()
     if config is None:
@@ -102,20 +107,24 @@ def recall(
 
             demand(query, lambda name, value: reader.frequency(name, value) > 0, card_types(config["cards.types"]))
         fresh = freshness.compare(base, known)
-        ranked, weights = _ranked(base, reader, query, depth, include_fog, unreviewed)
+        meaning, said = current.meaning(base, config, reader, known) if by_meaning else (None, LEXICAL_ONLY)
+        if meaning is None and by_meaning and looked.wordless:
+            said = f"by words alone: {looked.wordless}"
+        asked = _Asked(base, reader, meaning, query, depth, config["recall.floor"] if by_meaning else 0.0)
+        ranked, weights = _ranked(asked, include_fog, unreviewed)
         hits = [_hit(base, reader, hit, weights, snippets) for hit in ranked[:most]]
         return Answer(
             query=text,
             hits=_flagged(base, hits) if refresh and snippets else tuple(hits),
-            channel="lexical",
-            note=LEXICAL_ONLY,
+            channel=HYBRID if meaning else LEXICAL,
+            note=said or None,
             elapsed_ms=round((time.perf_counter() - began) * 1000, 2),
             behind="" if refresh and not looked.failed else fresh.why,
             checked_at=fresh.checked_at,
             rebuilt=looked.rebuilt,
             failed=looked.failed,
             skipped=len(known.skipped) if looked.skipped is None else looked.skipped,
-            elsewhere=() if hits else _elsewhere(base, reader, query, depth, include_fog, unreviewed),
+            elsewhere=() if hits else _elsewhere(asked, include_fog, unreviewed),
         )
 
     try:
@@ -132,21 +141,24 @@ def recall(
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What came of bringing the index up to date: why it failed, why the index was built anew, the files left out."""
+    """What came of bringing the index up to date: why it failed, why the index was built anew, the files left out, why
+    no vectors could be made."""
 
     failed: str = ""
     rebuilt: str = ""
     skipped: int | None = None
+    wordless: str = ""
 
 
 def _refreshed(base: Base, config: Mapping[str, Any], damage: str = "") -> _Look:
     """Brings the index up to date, or builds it anew for the `damage` that was found in it; raises only where there is
     no index that could answer."""
+    from khms.index.catchup import NEW
     from khms.index.sync import refresh
 
     try:
-        report = refresh(base, config=config, rebuild=bool(damage))
-        return _Look("", damage or report.rebuilt or "", len(report.skipped))
+        report = refresh(base, config=config, rebuild=bool(damage), vectors=NEW)
+        return _Look("", damage or report.rebuilt or "", len(report.skipped), report.wordless)
     except (Busy, Unavailable) as error:
         try:
             current.opened(base)
@@ -165,15 +177,39 @@ def _flagged(base: Base, hits: list[Hit]) -> tuple[Hit, ...]:
     return tuple(replace(hit, flags=(*hit.flags, "CHANGED")) if hit.id in found else hit for hit in hits)
 
 
-def _ranked(
-    base: Base, reader: Reader, query: Query, depth: int, include_fog: bool, unreviewed: bool
-) -> tuple[list[Ranked], dict[str, float]]:
-    found = reader.search(query, depth=depth, hidden=() if unreviewed else (UNREVIEWED,))
-    hits = rank.once(rank.fuse(found.hits))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question and what answers it."""
+
+    base: Base
+    reader: Reader
+    meaning: Meaning | None
+    query: Query
+    depth: int
+    floor: float
+
+
+def _ranked(asked: _Asked, include_fog: bool, unreviewed: bool) -> tuple[list[Ranked], dict[str, float]]:
+    hidden = () if unreviewed else (UNREVIEWED,)
+    found = asked.reader.search(asked.query, depth=asked.depth, hidden=hidden)
+    hits = rank.once(_fused(asked, found, hidden))
     if unreviewed:
-        hits = _waiting(base, hits)
-    hits = rank.succeeded(hits, partial(links.successors, reader))
-    return rank.by_status(rank.visible(hits, include_fog=include_fog)), found.weights
+        hits = _waiting(asked.base, hits)
+    hits = rank.succeeded(hits, partial(links.successors, asked.reader))
+    hits = rank.by_status(rank.visible(hits, include_fog=include_fog))
+    return rank.on_record(hits, asked.floor), found.weights
+
+
+def _fused(asked: _Asked, found: Found, hidden: tuple[str, ...]) -> list[Ranked]:
+    """The channels' hits as one list; those by words alone where the model has nothing to say."""
+    if asked.meaning is None or not (asked.query.text or asked.query.phrases):
+        return rank.fuse(found)
+    from khms.recall.fuse import fuse
+
+    slots = [hit.slot for hit in found.hits]
+    feeling = asked.meaning.ask(asked.query, slots, depth=asked.depth, hidden=hidden)
+    others = asked.meaning.documents({one.slot for one in feeling.felt}.difference(slots))
+    return fuse(found, feeling, others) if feeling.felt else rank.fuse(found)
 
 
 def _waiting(base: Base, hits: list[Ranked]) -> list[Ranked]:
@@ -190,16 +226,14 @@ def _unit(path: str) -> str:
     return path.rpartition("/")[2].removesuffix(".md")
 
 
-def _elsewhere(
-    base: Base, reader: Reader, query: Query, depth: int, include_fog: bool, unreviewed: bool
-) -> tuple[tuple[str, int], ...]:
+def _elsewhere(asked: _Asked, include_fog: bool, unreviewed: bool) -> tuple[tuple[str, int], ...]:
     found = []
     if not unreviewed:
-        hits, _ = _ranked(base, reader, query, depth, include_fog, True)
-        found.append((UNREVIEWED, len(hits)))
+        hits, _ = _ranked(asked, include_fog, True)
+        found.append((UNREVIEWED, sum(hit.document.shelf == UNREVIEWED for hit in hits)))
     if not include_fog:
-        hits, _ = _ranked(base, reader, query, depth, True, unreviewed)
-        found.append((FOG, len(hits)))
+        hits, _ = _ranked(asked, True, unreviewed)
+        found.append((FOG, len(hits) - len(rank.visible(hits, include_fog=False))))
     return tuple((shelf, count) for shelf, count in found if count)
 
 

@@ -1,6 +1,6 @@
-"""Where the shipped data lies: schemas, hooks, templates, site.
+"""Where the shipped data lies: schemas, hooks, templates, site, the embedding model.
 
-The wheel carries the four folders inside this package; in a checkout they stand at its top.
+The wheel carries the five folders inside this package; in a checkout they stand at its top.
 """
 
 from pathlib import Path

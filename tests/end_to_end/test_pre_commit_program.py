@@ -18,7 +18,7 @@ from khms.store.layout import Base
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(sys.executable).parent / "pre-commit"
-SHIPPED = ("khms", "schemas", "hooks", "templates", "site")
+SHIPPED = ("khms", "schemas", "hooks", "templates", "site", "embedding")
 FILES = ("pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml")
 NAMES = ("khms-lint", "khms-audit")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from khms.index import current, sync
+from khms.index.catchup import ALL, LATER, NEW
+from khms.index.vector import Vectors
 from khms.model.document import Document, Query
 from khms.store.layout import Base
 
@@ -112,6 +114,22 @@ class Gardener:
         return deed.__name__
 
 
+def vectors(base: Base) -> dict[str, tuple[bytes, bytes]]:
+    """The rows and the pieces of each document of the index that has any."""
+    reader, known = current.opened(base)
+    assert known.vectors
+    held = Vectors(base.index / known.generation, known.vectors)
+    found = reader.at_slots(held.slots.tolist())
+    return {
+        f"{found[slot].path}:{found[slot].line}": (
+            held.rows[held.row_ends[at] : held.row_ends[at + 1]].tobytes(),
+            held.pieces[held.piece_ends[at] : held.piece_ends[at + 1]].tobytes(),
+        )
+        for at, slot in enumerate(held.slots.tolist())
+        if slot in found
+    }
+
+
 def contents(base: Base, words: int) -> tuple[list[Document], dict[str, list[str]]]:
     """Everything in the index: each document, and the files in which each word is found."""
     reader, _ = current.opened(base)
@@ -133,13 +151,15 @@ def test_after_any_edits_the_index_is_as_if_built_from_nothing(base: Base, tmp_p
     done = []
     for number in range(40):
         done.append(gardener.step())
-        report = sync.refresh(base)
+        report = sync.refresh(base, vectors=gardener.random.choice([LATER, NEW, ALL]))
         assert report.rebuilt is None, (seed, done)
         if number % 4 == 3:
+            sync.refresh(base)
             other = Base(tmp_path / f"copy-{number}")
             shutil.copytree(base.root, other.root, ignore=shutil.ignore_patterns(".khms"), symlinks=True)
             anew = sync.refresh(other)
             assert contents(base, gardener.word) == contents(other, gardener.word), (seed, done)
+            assert vectors(base) == vectors(other), (seed, done)
             assert (report.docs, report.skipped) == (anew.docs, anew.skipped), (seed, done)
             shutil.rmtree(other.root)
     assert sync.verify(base) == ""

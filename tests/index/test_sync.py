@@ -369,7 +369,9 @@ def test_links_are_followed_inside_the_base_only(base: Base, tmp_path: Path, add
     (base.know / "gone.md").symlink_to("nowhere.md")
     (base.know / "loop.md").symlink_to("loop.md")
     report = sync.refresh(base)
-    assert found(base, "lampdrift") == ["memory/know/K-00001.md", "memory/know/in.md"]
+    assert found(base, "lampdrift") == ["memory/know/K-00001.md"], "a card is no link"
+    (base.journal / "in.md").symlink_to("../memory/know/K-00001.md")
+    sync.refresh(base)
     assert ("memory/know/out.md", "KH015") in [(finding.path, finding.code) for finding in report.skipped]
 
 

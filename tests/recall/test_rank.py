@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from khms.index.lexical import BY_ID, Scored
+from khms.index.lexical import BY_ID, Found, Scored
 from khms.model.document import Document
 from khms.recall import rank
 from khms.recall.rank import Ranked
@@ -25,7 +25,7 @@ def ids(hits: list[Ranked]) -> list[str]:
 
 
 def test_one_channel_gives_its_ranks() -> None:
-    found = rank.fuse([Scored(card("K-1"), 0.9, 5.0, 0), Scored(card("K-2"), 0.4, 2.0, 0)])
+    found = rank.fuse(Found((Scored(card("K-1"), 0.9, 5.0, 0), Scored(card("K-2"), 0.4, 2.0, 0)), {}))
     assert [(h.lexical_rank, h.dense_rank, h.score) for h in found] == [(1, None, 0.9), (2, None, 0.4)]
 
 
@@ -86,6 +86,20 @@ def test_fog_is_shown_where_it_is_asked_for_or_named() -> None:
 def test_an_older_base_keeps_superseded_cards_beside_the_others() -> None:
     old = card("K-1", "superseded", path="memory/know/K-1.md")
     assert rank.visible([hit(old)], include_fog=False) == []
+
+
+def test_nothing_is_on_record_where_nothing_is_about_it() -> None:
+    weak = [replace(hit(card("K-1")), evidence=0.2), replace(hit(card("K-2")), evidence=0.1)]
+    assert rank.on_record(weak, 0.3) == [] and rank.on_record(weak, 0.2) == weak and rank.on_record([], 0.0) == []
+    assert rank.on_record([replace(weak[0], exact=1)], 0.9) == [replace(weak[0], exact=1)]
+
+
+def test_what_is_far_behind_and_shares_no_word_is_left_out() -> None:
+    best, word, near, far = (
+        replace(hit(card(f"K-{number}"), strength), lexical_rank=place)
+        for number, (strength, place) in enumerate([(4.0, 1), (0.1, 2), (2.0, None), (1.9, None)], 1)
+    )
+    assert rank.on_record([best, word, near, far], 0.3) == [best, word, near]
 
 
 @pytest.mark.parametrize(

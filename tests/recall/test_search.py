@@ -65,8 +65,8 @@ def weather(base: Base, add_card: Add, commit: Callable[..., str]) -> Base:
 def test_a_hit_as_json(weather: Base) -> None:
     answer = ask(weather, "checksum errors on the frame").as_json()
     assert list(answer)[:5] == ["schema", "query", "channel", "note", "elapsed_ms"]
-    assert (answer["schema"], answer["channel"]) == ("khms.recall/1", "lexical")
-    assert isinstance(answer["note"], str) and answer["behind"] is None and answer["elapsed_ms"] > 0
+    assert (answer["schema"], answer["channel"]) == ("khms.recall/1", "hybrid")
+    assert answer["note"] is None and answer["behind"] is None and answer["elapsed_ms"] > 0
     hit = answer["hits"][0]
     assert {**hit, "score": 0} == {
         "id": "K-00001",
@@ -77,7 +77,7 @@ def test_a_hit_as_json(weather: Base) -> None:
         "line": 19,
         "score": 0,
         "lexical_rank": 1,
-        "dense_rank": None,
+        "dense_rank": 1,
         "status": "active",
         "flags": ["gotcha"],
         "snippet": "SYMPTOM: checksum errors on every third frame",
@@ -188,7 +188,7 @@ def test_filters_and_phrases(weather: Base) -> None:
     assert ids(ask(weather, "tag:gotcha")) == ["K-00001"]
     assert ids(ask(weather, '"ground wire"')) == ["K-00001"]
     assert ids(ask(weather, "vane tag:gotcha")) == []
-    assert ids(ask(weather, "tag:gotcha", as_text=True)) == ["K-00001"], "as text it is only words"
+    assert "K-00003" in ids(ask(weather, "vane tag:gotcha", as_text=True)), "as text it is only words"
 
 
 def test_the_limit(weather: Base) -> None:
@@ -251,7 +251,7 @@ def test_notes_name_file_and_line(base: Base, write: Write) -> None:
 
 HEAVY = (
     *("git", "click", "yaml", "frontmatter", "jsonschema", "rich", "jinja2", "markdown_it", "platformdirs"),
-    *("dataclasses", "typing", "inspect", "subprocess", "tempfile"),
+    *("dataclasses", "typing", "inspect", "subprocess", "tempfile", "numpy", "numkong"),
 )
 
 
@@ -263,7 +263,8 @@ from pathlib import Path
 from khms.config import Config
 from khms.recall.search import recall
 from khms.store.layout import Base
-answer = recall(Base(Path({str(weather.root)!r})), "checksum", config=Config([]), as_text=True, snippets=False)
+base = Base(Path({str(weather.root)!r}))
+answer = recall(base, "checksum", config=Config([]), as_text=True, snippets=False, by_meaning=False)
 assert [hit.id for hit in answer] == ["K-00001"]
 print(*(set({HEAVY!r}) & sys.modules.keys()))
 """

@@ -1,0 +1,71 @@
+"""How the channels' evidence becomes one order."""
+
+from dataclasses import replace
+
+import pytest
+
+from khms.index.lexical import BY_ID, Found, Scored
+from khms.index.meaning import Feeling, Felt
+from khms.model.document import Document
+from khms.recall.fuse import certainty, fuse
+
+FELT = Felt(slot=0, near=1.0, aside=1.0, out=1.0, apart=0.3, met=0.4, well=0.2, pieces=60)
+
+
+def card(slot: int) -> Document:
+    return Document(f"K-{slot}", "card", f"memory/know/K-{slot}.md", 1, f"card {slot}")
+
+
+def word(slot: int, coverage: float, strength: float, exact: int = 0) -> Scored:
+    return Scored(card(slot), coverage, strength, exact, slot)
+
+
+def felt(slot: int, rank: int | None = None, **values: float) -> Felt:
+    return replace(FELT, slot=slot, rank=rank, **values)
+
+
+def order(words: list[Scored], nearness: list[Felt], rows: int = 100) -> list[str]:
+    documents = {one.slot: card(one.slot) for one in nearness}
+    return [hit.document.id for hit in fuse(Found(tuple(words), {}), Feeling(tuple(nearness), rows), documents)]
+
+
+def test_where_no_words_meet_nearness_decides() -> None:
+    by_chance = word(1, 0.2, 4.0)
+    assert order([by_chance], [felt(2, 1, aside=4.0, out=4.0), felt(1, 40, aside=0.0, out=0.0)]) == ["K-2", "K-1"]
+
+
+def test_where_words_meet_they_decide() -> None:
+    meant = word(1, 0.9, 20.0)
+    near = felt(2, 1, aside=4.0, out=4.0, near=3.0)
+    assert order([meant], [near, felt(1, 40, aside=0.0, out=0.0, met=0.95, well=0.9)]) == ["K-1", "K-2"]
+
+
+def test_an_exact_match_is_first_whatever_is_near() -> None:
+    near = felt(2, 1, near=9.0, aside=9.0, out=9.0, apart=0.9, met=1.0, well=1.0)
+    assert order([word(1, 0.1, 0.1, BY_ID)], [near, felt(1)]) == ["K-1", "K-2"]
+
+
+def test_each_hit_says_which_channel_found_it() -> None:
+    found = fuse(
+        Found((word(1, 0.9, 5.0), word(2, 0.5, 3.0)), {}),
+        Feeling((felt(3, 1), felt(2, 2), felt(1)), 10),
+        {3: card(3)},
+    )
+    ranks = {hit.document.id: (hit.lexical_rank, hit.dense_rank) for hit in found}
+    assert ranks == {"K-1": (1, None), "K-2": (2, 2), "K-3": (None, 1)}
+    assert all(0 <= hit.score <= 1 and hit.strength >= 0 for hit in found)
+
+
+def test_a_document_without_a_vector_is_found_by_its_words() -> None:
+    assert order([word(1, 0.9, 10.0)], [felt(2, 1, aside=-1.0, out=-1.0)]) == ["K-1", "K-2"]
+
+
+def test_one_that_is_gone_since_is_left_out() -> None:
+    assert fuse(Found((), {}), Feeling((felt(3, 1),), 10), {}) == []
+
+
+@pytest.mark.parametrize("rows", [0, 1, 100, 1_000_000])
+def test_certainty_is_a_score_that_rises_with_nearness_and_falls_with_chance(rows: int) -> None:
+    values = [certainty(apart / 10, rows) for apart in range(-10, 11)]
+    assert values == sorted(values) and 0 <= values[0] < 0.01 and 0.9 < values[-1] <= 1
+    assert certainty(0.4, rows) >= certainty(0.4, rows * 10)
