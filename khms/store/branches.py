@@ -144,22 +144,7 @@ def _prefix(base: Base) -> str:
 
 def _batch(repo: "Repo", names: list[str]) -> list[bytes | None]:
     """The bytes of each object, None for one that is not there, by one git process."""
-    if not names:
-        return []
-    out = repo.run("cat-file", "--batch", stdin="".join(name + "\n" for name in names).encode())
-    found: list[bytes | None] = []
-    at = 0
-    for _ in names:
-        line = out.index(b"\n", at)
-        words = out[at:line].split(b" ")
-        if words[-1] == b"missing":
-            found.append(None)
-            at = line + 1
-            continue
-        size = int(words[-1])
-        found.append(out[line + 1 : line + 1 + size])
-        at = line + size + 2
-    return found
+    return [data if kind else None for kind, data in repo.objects(names)]
 
 
 def _entries(tree: bytes, width: int) -> Iterator[tuple[str, str]]:

@@ -86,22 +86,8 @@ def _entries(out: bytes, prefix: str) -> Iterator[tuple[str, str, str]]:
 def blobs(repo: Repo, ids: Iterable[str]) -> dict[str, bytes]:
     """The bytes of each blob, by one git process."""
     wanted = list(dict.fromkeys(ids))
-    if not wanted:
-        return {}
-    out = repo.run("cat-file", "--batch", stdin="".join(blob + "\n" for blob in wanted).encode(), env=_ENV)
-    found: dict[str, bytes] = {}
-    at = 0
-    for blob in wanted:
-        line = out.index(b"\n", at)
-        words = out[at:line].split(b" ")
-        at = line + 1
-        if len(words) == 3 and words[1] == b"blob":
-            size = int(words[2])
-            found[blob] = out[at : at + size]
-            at += size + 1
-        elif len(words) == 3:
-            at += int(words[2]) + 1
-    return found
+    held = zip(wanted, repo.objects(wanted, env=_ENV), strict=True)
+    return {blob: data for blob, (kind, data) in held if kind == "blob"}
 
 
 def at(repo: Repo, names: Iterable[str]) -> dict[str, str]:

@@ -63,14 +63,8 @@ def contents(repo: Repo, wanted: Iterable[Past]) -> Iterator[tuple[Past, bytes]]
 
 
 def _read(repo: Repo, portion: Sequence[Past]) -> Iterator[tuple[Past, bytes]]:
-    if not portion:
-        return
-    out = repo.run("cat-file", "--batch", stdin="".join(f"{one.id}\n" for one in portion).encode())
-    at = 0
-    for one in portion:
-        start = out.index(b"\n", at) + 1
-        yield one, out[start : start + one.size]
-        at = start + one.size + 1
+    for one, (_, data) in zip(portion, repo.objects([one.id for one in portion]), strict=True):
+        yield one, data
 
 
 def came_in(repo: Repo, blobs: Sequence[str]) -> dict[str, tuple[str, str]]:

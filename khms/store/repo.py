@@ -290,6 +290,26 @@ class Repo:
         except GitFailed:
             return None
 
+    def objects(self, names: Sequence[str], env: Mapping[str, str] | None = None) -> list[tuple[str, bytes]]:
+        """(kind, bytes) of each object, in order, by one git process; an empty kind stands for one that is not there.
+        A name is an id, or what git takes for one, without a line break."""
+        if not names:
+            return []
+        out = self.run("cat-file", "--batch", stdin=b"".join(os.fsencode(name) + b"\n" for name in names), env=env)
+        found = []
+        at = 0
+        for _ in names:
+            end = out.index(b"\n", at)
+            words = out[at:end].rsplit(b" ", 2)
+            at = end + 1
+            if len(words) < 3 or not words[2].isdigit():  # `NAME missing`, `NAME ambiguous`
+                found.append(("", b""))
+                continue
+            size = int(words[2])
+            found.append((words[1].decode(), out[at : at + size]))
+            at += size + 1
+        return found
+
     def files(self, commit: str, folder: str) -> list[str]:
         """The base paths of all files below `folder` in `commit`."""
         out = self.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", self.prefix + folder + "/")

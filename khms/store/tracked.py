@@ -122,14 +122,4 @@ def names(base: Base, folders: Iterable[str]) -> list[str]:
 
 def _blobs(repo: Repo, ids: list[str]) -> list[bytes]:
     """The bytes of each blob, by one git process."""
-    if not ids:
-        return []
-    out = repo.run("cat-file", "--batch", stdin="".join(blob + "\n" for blob in ids).encode())
-    found = []
-    at = 0
-    for _ in ids:
-        line = out.index(b"\n", at)
-        size = int(out[at:line].split(b" ")[2])
-        found.append(out[line + 1 : line + 1 + size])
-        at = line + size + 2
-    return found
+    return [data for _, data in repo.objects(ids)]

@@ -56,17 +56,11 @@ class Objects:
 
 def read_blobs(repo: Repo, blobs: Sequence[str]) -> dict[str, bytes]:
     """The bytes of each blob, by its id, in one process; raises Unavailable where one is missing."""
-    out = repo.run("cat-file", "--batch", stdin="".join(f"{blob}\n" for blob in blobs).encode())
-    found: dict[str, bytes] = {}
-    at = 0
-    for blob in blobs:
-        end = out.index(b"\n", at)
-        row = out[at:end].split()
-        if len(row) != 3 or row[1] != b"blob":
+    found = {}
+    for blob, (kind, data) in zip(blobs, repo.objects(blobs), strict=True):
+        if kind != "blob":
             raise Unavailable(f"the repository lacks {blob}", where=str(repo.root), hint="git fsck; git fetch")
-        size = int(row[2])
-        found[blob] = out[end + 1 : end + 1 + size]
-        at = end + size + 2
+        found[blob] = data
     return found
 
 
