@@ -4,6 +4,7 @@ Each change is text in, text out, with the transition that the approval record w
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from khms.errors import Refused
 from khms.model.approval import Transition, has_flow_links
@@ -12,6 +13,10 @@ from khms.store import cards, files, markdown
 from khms.store.layout import Base
 
 AS_IT_CAME = "as it came in"
+
+
+# One approval asks for the same card again and again: 360 times for twelve of them.
+_page = lru_cache(maxsize=256)(markdown.parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class Desk:
         if card_id not in self._held:
             self._held[card_id] = self._fetch(card_id)
         held = self._held[card_id]
-        page = markdown.parse(held.text, held.path)
+        page = _page(held.text, held.path)
         return card_from(
             page.meta, page.body, self._place(card_id, card_from(page.meta, "", "").status), page.body_line
         )
