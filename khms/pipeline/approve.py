@@ -89,7 +89,7 @@ def approve(
         receiving = authority.demand_branch(repo, config, here=wish.here)
         authority.demand_calm(repo)
         known = catalogue(base)
-        first = cards.greatest_id(base, records) + 1
+        first = cards.greatest_id(known.paths, records) + 1
         found = examine(base, config, unit, chosen, wish, known, first, already)
         if found.faults:
             raise _refusal(found.faults)

@@ -128,9 +128,8 @@ class Docket:
         return self._examine(held, chosen, asked)
 
     def _examine(self, held: Held, chosen: Sequence[Candidate], asked: Wish) -> Examined:
-        records = list(held.records)
-        first = cards.greatest_id(self.base, records) + 1
-        already = approved_labels(records, held.unit.path)
+        first = cards.greatest_id(held.known.paths, held.records) + 1
+        already = approved_labels(held.records, held.unit.path)
         return examine(self.base, self.config, held.unit, chosen, asked, held.known, first, already)
 
     def _card(self, held: Held, card_id: str) -> Card | None:

@@ -1,7 +1,7 @@
 """The cards of a base: reading them all, one bad file never hiding another, and the bytes of new ones."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -137,11 +137,10 @@ def approvals(base: Base) -> list[Approval]:
     return records
 
 
-def greatest_id(base: Base, records: list[Approval]) -> int:
-    """The greatest number among all ids of know/, archive/ and approvals/; 0 in an empty base."""
-    ids = [_stem(path) for path in card_paths(base)]
-    ids += [card.id for record in records for card in record.cards]
-    ids += [old for record in records for card in record.cards for old in card.was]
+def greatest_id(paths: Iterable[str], records: Iterable[Approval]) -> int:
+    """The greatest number among the ids of the card files at `paths` and of all that `records` name; 0 without any."""
+    ids = [_stem(path) for path in paths]
+    ids += [name for record in records for card in record.cards for name in (card.id, *card.was)]
     return max((id_number(i) for i in ids if is_card_id(i)), default=0)
 
 

@@ -29,10 +29,12 @@ NO_LINKS = Links()
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """Every card that can be read, by id, with an empty body; of two files with one id the first counts. `claims` maps
-    the key of what a card says (`model.claim`) to the cards that say it."""
+    the key of what a card says (`model.claim`) to the cards that say it. `paths` are all files of cards, those that
+    cannot be read too."""
 
     cards: dict[str, Card]
     claims: dict[str, list[str]]
+    paths: tuple[str, ...]
 
 
 def catalogue(base: Base) -> Catalogue:
@@ -44,7 +46,8 @@ def catalogue(base: Base) -> Catalogue:
     found: dict[str, Card] = {}
     claims: dict[str, list[str]] = {}
     fresh = 0
-    for path in cards.card_paths(base):
+    paths = tuple(cards.card_paths(base))
+    for path in paths:
         look = _look(f"{base.root}/{path}", rested)
         row = kept.get(path)
         if row is None or look is None or row[:4] != look:
@@ -59,7 +62,7 @@ def catalogue(base: Base) -> Catalogue:
             claims.setdefault(row[-1], []).append(card.id)
     if fresh > FEW or len(kept) > len(rows) + FEW:
         _keep(base, rows)
-    return Catalogue(found, claims)
+    return Catalogue(found, claims, paths)
 
 
 def _look(place: str, rested: int) -> Look | None:
