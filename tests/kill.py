@@ -226,3 +226,28 @@ def _warm() -> None:
 
 if __name__ == "__main__":
     _serve()
+
+
+def git(folder: Path, *args: str) -> str:
+    """Standard output, or git's own words after `failed`."""
+    done = subprocess.run(["git", *args], cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
+
+
+def assert_whole(folder: Path) -> None:
+    """What holds after every run: nothing dangling, nothing uncommitted but what the foreign commit could not take."""
+    assert "failed" not in git(folder, "fsck", "--strict")
+    left = git(folder, "status", "--porcelain").splitlines()
+    assert left in ([], ["A  foreign.txt"], ["?? foreign.txt"]), left
+    assert not (folder / ".git/index.lock").exists()
+    assert not (folder / ".git/khms/intent.json").exists()
+    assert not [path for path in folder.rglob(".khms-tmp-*") if ".khms" not in path.parts]
+
+
+def copy_of(root: Path) -> Callable[[Path], None]:
+    """Fills a folder with a copy of the base at `root`."""
+
+    def prepare(folder: Path) -> None:
+        subprocess.run(["cp", "-a", f"{root}/.", str(folder)], check=True)
+
+    return prepare

@@ -1,7 +1,6 @@
 """SIGKILL after every writing primitive of unreject, redact and gc; then the same command again."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,27 +19,6 @@ WORDS = "Mill Lane"
 Make = Callable[..., Path]
 
 
-def git(folder: Path, *args: str) -> str:
-    done = subprocess.run(["git", *args], cwd=folder, capture_output=True, encoding="utf-8", check=False)
-    return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
-
-
-def assert_whole(folder: Path) -> None:
-    assert "failed" not in git(folder, "fsck", "--strict")
-    left = git(folder, "status", "--porcelain").splitlines()
-    assert left in ([], ["A  foreign.txt"], ["?? foreign.txt"]), left
-    assert not (folder / ".git/index.lock").exists()
-    assert not (folder / ".git/khms/intent.json").exists()
-    assert not [path for path in folder.rglob(".khms-tmp-*") if ".khms" not in path.parts]
-
-
-def copy_of(base: Base) -> Callable[[Path], None]:
-    def prepare(folder: Path) -> None:
-        subprocess.run(["cp", "-a", f"{base.root}/.", str(folder)], check=True)
-
-    return prepare
-
-
 def verdicts(folder: Path) -> list[str]:
     paths = sorted((folder / "memory/receipts").glob("*.jsonl"))
     return [json.loads(row)["verdict"] for path in paths for row in path.read_text("utf-8").splitlines()]
@@ -57,13 +35,13 @@ def refused(base: Base, add_candidate: Make, commit: Callable[..., str]) -> Base
 
 def test_unreject(refused: Base, kill: ModuleType, told: Callable[[str], None]) -> None:
     def check(folder: Path) -> None:
-        assert_whole(folder)
+        kill.assert_whole(folder)
         unit = folder / "memory/inbox" / UNIT
         assert sorted(path.name for path in unit.glob("C*.md")) == ["C1.md"]
         assert [path.name for path in (unit / "dropped").iterdir()] == ["C2.md"]
         assert verdicts(folder) == ["rejected", "rejected", "unrejected"]
 
-    count = kill.kill_points(copy_of(refused), ["unreject", UNIT, "C1"], check, kill.foreign_commit)
+    count = kill.kill_points(kill.copy_of(refused.root), ["unreject", UNIT, "C1"], check, kill.foreign_commit)
     told(f"unreject: {count} kill points")
 
 
@@ -76,8 +54,8 @@ def test_redact(
     pipeline.nightly(base, Repo(base.root), Config([]))
 
     def check(folder: Path) -> None:
-        assert_whole(folder)
-        tracked = git(folder, "ls-files").split("\n")
+        kill.assert_whole(folder)
+        tracked = kill.git(folder, "ls-files").split("\n")
         assert [path for path in tracked if WORDS.encode() in (folder / path).read_bytes()] == []
         (record,) = [json.loads(path.read_text("utf-8")) for path in (folder / "memory/approvals").glob("*.json")]
         (change,) = record["transitions"]
@@ -86,7 +64,7 @@ def test_redact(
 
     # The second run finds nothing where the first came through, and says so with exit code 3: that is its answer then.
     command = ["redact", "K-00001", "--match", WORDS, "--everywhere", "--why", "an address"]
-    count = kill.kill_points(copy_of(base), command, check, kill.foreign_commit, accept=(0, 3))
+    count = kill.kill_points(kill.copy_of(base.root), command, check, kill.foreign_commit, accept=(0, 3))
     told(f"redact: {count} kill points")
 
 
@@ -95,10 +73,10 @@ def test_gc_of_units(refused: Base, commit: Callable[..., str], kill: ModuleType
     commit(refused)
 
     def check(folder: Path) -> None:
-        assert_whole(folder)
+        kill.assert_whole(folder)
         assert not (folder / "memory/inbox" / UNIT).exists()
         assert verdicts(folder) == ["rejected", "rejected"]
-        assert git(folder, "log", "--all", "--format=%s").count("Clear 1 finished unit away") == 1
+        assert kill.git(folder, "log", "--all", "--format=%s").count("Clear 1 finished unit away") == 1
 
-    count = kill.kill_points(copy_of(refused), ["gc", "--units"], check, kill.foreign_commit)
+    count = kill.kill_points(kill.copy_of(refused.root), ["gc", "--units"], check, kill.foreign_commit)
     told(f"gc --units: {count} kill points")

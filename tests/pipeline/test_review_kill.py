@@ -1,7 +1,6 @@
 """SIGKILL after every writing primitive of approve, reject, defer and card status; then the same command again."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,21 +10,6 @@ import pytest
 from khms.store.layout import Base
 
 UNIT = "2026-03-05-nightly"
-
-
-def git(folder: Path, *args: str) -> str:
-    done = subprocess.run(["git", *args], cwd=folder, capture_output=True, encoding="utf-8", check=False)
-    return done.stdout.strip() if done.returncode == 0 else f"failed: {done.stderr}"
-
-
-def assert_whole(folder: Path) -> None:
-    """What holds after every run: nothing dangling, nothing uncommitted but what the foreign commit could not take."""
-    assert "failed" not in git(folder, "fsck", "--strict")
-    left = git(folder, "status", "--porcelain").splitlines()
-    assert left in ([], ["A  foreign.txt"], ["?? foreign.txt"]), left
-    assert not (folder / ".git/index.lock").exists()
-    assert not (folder / ".git/khms/intent.json").exists()
-    assert not [path for path in folder.rglob(".khms-tmp-*") if ".khms" not in path.parts]
 
 
 @pytest.fixture
@@ -46,13 +30,6 @@ def prepared(
     return base
 
 
-def copy_of(base: Base) -> Callable[[Path], None]:
-    def prepare(folder: Path) -> None:
-        subprocess.run(["cp", "-a", f"{base.root}/.", str(folder)], check=True)
-
-    return prepare
-
-
 def cards(folder: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for place in ("memory/know", "memory/archive/know"):
@@ -68,16 +45,16 @@ def records(folder: Path) -> list[dict[str, object]]:
 
 def test_approve(prepared: Base, kill: ModuleType, told: Callable[[str], None]) -> None:
     def check(folder: Path) -> None:
-        assert_whole(folder)
+        kill.assert_whole(folder)
         held = cards(folder)
         assert sorted(held) == [f"K-0000{n}" for n in range(1, 7)]
         assert held["K-00002"].startswith("memory/archive/know") and "status: superseded" in held["K-00002"]
         assert "K-00006" in held["K-00003"] and "challenged" in held["K-00003"]
         (record,) = records(folder)
         assert [card["label"] for card in record["cards"]] == ["C1", "C2", "C3"]  # type: ignore[attr-defined, index]
-        assert sum("Khms-Approved" in body for body in git(folder, "log", "--format=%B%x00").split("\0")) == 1
+        assert sum("Khms-Approved" in body for body in kill.git(folder, "log", "--format=%B%x00").split("\0")) == 1
 
-    count = kill.kill_points(copy_of(prepared), ["approve", UNIT, "--all"], check, kill.foreign_commit)
+    count = kill.kill_points(kill.copy_of(prepared.root), ["approve", UNIT, "--all"], check, kill.foreign_commit)
     told(f"approve: {count} kill points")
 
 
@@ -86,7 +63,7 @@ def test_reject_and_defer(prepared: Base, kill: ModuleType, verb: str, told: Cal
     place = {"reject": "dropped", "defer": "deferred"}[verb]
 
     def check(folder: Path) -> None:
-        assert_whole(folder)
+        kill.assert_whole(folder)
         unit = folder / "memory/inbox" / UNIT
         assert sorted(path.name for path in unit.glob("C*.md")) == ["C3.md"]
         assert sorted(path.name for path in (unit / place).glob("C*.md")) == ["C1.md", "C2.md"]
@@ -98,18 +75,18 @@ def test_reject_and_defer(prepared: Base, kill: ModuleType, verb: str, told: Cal
         assert sorted(json.loads(line)["label"] for line in lines) == ["C1", "C2"]
 
     command = [verb, UNIT, "C1", "C2", "--why", "not measured"]
-    count = kill.kill_points(copy_of(prepared), command, check, kill.foreign_commit)
+    count = kill.kill_points(kill.copy_of(prepared.root), command, check, kill.foreign_commit)
     told(f"{verb}: {count} kill points")
 
 
 def test_card_status(prepared: Base, kill: ModuleType, told: Callable[[str], None]) -> None:
     def check(folder: Path) -> None:
-        assert_whole(folder)
+        kill.assert_whole(folder)
         held = cards(folder)
         assert "status: refuted" in held["K-00001"] and "K-00002" in held["K-00001"]
         (record,) = records(folder)
         assert [t["field"] for t in record["transitions"]] == ["links.refuted_by", "status"]  # type: ignore[attr-defined, index]
 
     command = ["card", "status", "K-00001", "refuted", "--by", "K-00002", "--why", "measured again"]
-    count = kill.kill_points(copy_of(prepared), command, check, kill.foreign_commit)
+    count = kill.kill_points(kill.copy_of(prepared.root), command, check, kill.foreign_commit)
     told(f"card status: {count} kill points")
