@@ -1,5 +1,5 @@
-"""Where the `khms` command starts. `mark` in its plain form and `hook run` go past the command line library: they are
-paid for on every note and at every moment of a session."""
+"""Where the `khms` command starts. `mark` in its plain form, `hook run`, and `recall` where a server answers go past
+the command line library: they are paid for on every note and at every moment of a session."""
 
 import gc
 import sys
@@ -16,6 +16,12 @@ def main() -> int:
         from khms.cli.jot import jot
 
         return jot(argv[1], argv[2])
+    if "recall" in argv:
+        from khms.cli.quick import recall
+
+        status = recall(argv)
+        if status is not None:
+            return status
     from khms.cli import run
 
     # Next to nothing that a command holds is garbage before it ends: with the default of 700 the looking for it took a

@@ -37,12 +37,13 @@ else:
         return type(cls)(cls.__name__, cls.__bases__, body)
 
     class _Fields:
-        """What the functions of `dataclasses` look for in a class; made when one of them asks."""
+        """What the functions of `dataclasses` look for in a class; made when one of them asks, and then kept."""
 
         def __get__(self, held, cls):
             from dataclasses import make_dataclass
 
-            return make_dataclass(cls.__name__, cls.__match_args__).__dataclass_fields__
+            cls.__dataclass_fields__ = make_dataclass(cls.__name__, cls.__match_args__).__dataclass_fields__
+            return cls.__dataclass_fields__
 
     def _items(self):
         return tuple([getattr(self, name) for name in self.__match_args__])

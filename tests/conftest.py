@@ -51,6 +51,7 @@ def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("KHMS_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("KHMS_DATA_HOME", str(home / "data"))
+    monkeypatch.setenv("KHMS_SERVER_OFF", "1")  # tests/server/conftest.py switches servers on, and ends them
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))  # no repository above counts
     return home

@@ -40,3 +40,12 @@ def test_the_edges_of_a_range_are_in_it(tmp_path: Path) -> None:
     (tmp_path / "khms.toml").write_text(text, encoding="utf-8")
     held = config.load(tmp_path)
     assert (held["hooks.prompt_threshold"], held["nightly.max_cards"], held["recall.limit"]) == (1.0, 0, 1000)
+
+
+def test_a_table_with_entries_of_its_own_is_added_to_and_any_other_replaced() -> None:
+    mine, theirs = {"a": {"patterns": ["x"]}}, {"delete": {"patterns": []}, "b": {"tags": ["t"]}}
+    held = config.Config([("user", {"precheck.classes": mine}), ("base", {"precheck.classes": theirs})])
+    assert held["precheck.classes"] == {**config.COMMAND_CLASSES, **mine, **theirs}
+    assert "a" not in config.COMMAND_CLASSES and held.origin("precheck.classes") == "base"
+    held = config.Config([("user", {"index.include": {"a": "x"}}), ("base", {"index.include": {"b": "y"}})])
+    assert held["index.include"] == {"b": "y"}

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "khms"
 LAYERS = (
     "values", "errors", "config", "resources", "model", "store", "check", "index", "recall", "hosts", "pipeline",
-    "importers", "skills", "workflow", "render", "measure", "hooks", "mcp_server", "cli",
+    "importers", "skills", "workflow", "render", "measure", "hooks", "server", "mcp_server", "cli",
 )  # fmt: skip
 ABOVE_ALL = ("__init__", "__main__")
 HEAVY = {

@@ -34,6 +34,14 @@ def config_schema() -> dict[str, Any]:
             },
         },
         "index.include": {"type": "string"},
+        "precheck.classes": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "patterns": {"type": "array", "items": {"type": "string"}},
+                "tags": {"type": "array", "items": {"type": "string"}},
+            },
+        },
     }
     sections: dict[str, dict[str, Any]] = {}
     for option in OPTIONS:

@@ -6,19 +6,22 @@ are shown here and nowhere else: one line what, one line where, one line what to
 
 import os
 import sys
-from collections.abc import Callable, Sequence
 from gc import freeze, set_threshold  # by name: `khms gc` has a module of that name in this package
-from pathlib import Path
 
 from khms.cli import streams
 from khms.errors import KhmsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 BUG = 70
 INTERRUPTED = 130
 UNWRITTEN = 4
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: "Sequence[str]") -> int:
     """Runs one command line and returns its exit code; nothing is raised."""
     # A command is one short run over many small values that live until its end: looking for rubbish among them
     # took a third of the time of reading 10,000 cards.
@@ -28,19 +31,23 @@ def run(argv: Sequence[str]) -> int:
     return status
 
 
-def guard(work: Callable[[], int], argv: Sequence[str], *, debug: bool = False) -> int:
+def guard(work: "Callable[[], int]", argv: "Sequence[str]", *, debug: bool = False) -> int:
     """Does `work` and returns its exit code, or shows what it raised and returns the code that stands for it. An
     answer that could not be written changes a good end into UNWRITTEN; a reader who has seen enough changes nothing."""
     streams.secure()
     status = _outcome(work, argv, debug)
     why = streams.lost()
     if why and status in (0, 1):
-        print(f"khms: the answer could not be written: {why}; what was asked is done", file=sys.stderr)
+        unwritten(why)
         return UNWRITTEN
     return status
 
 
-def _outcome(work: Callable[[], int], argv: Sequence[str], debug: bool) -> int:
+def unwritten(why: str) -> None:
+    print(f"khms: the answer could not be written: {why}; what was asked is done", file=sys.stderr)
+
+
+def _outcome(work: "Callable[[], int]", argv: "Sequence[str]", debug: bool) -> int:
     try:
         return work()
     except KeyboardInterrupt:
@@ -59,7 +66,7 @@ def _outcome(work: Callable[[], int], argv: Sequence[str], debug: bool) -> int:
         return _bug(error, argv, debug)
 
 
-def _click(argv: Sequence[str]) -> int:
+def _click(argv: "Sequence[str]") -> int:
     import click
 
     from khms.cli.group import khms
@@ -91,7 +98,7 @@ def _stop() -> int:
     return INTERRUPTED
 
 
-def _bug(error: Exception, argv: Sequence[str], debug: bool) -> int:
+def _bug(error: Exception, argv: "Sequence[str]", debug: bool) -> int:
     import time
     import traceback
 

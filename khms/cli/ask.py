@@ -8,21 +8,38 @@ from typing import TYPE_CHECKING
 
 import click
 
+from khms.cli import past
 from khms.cli.output import clean, console, one_line, print_json
 from khms.cli.session import Session
 from khms.errors import Usage
 
 if TYPE_CHECKING:
+    from khms.index.past import Past
     from khms.model.document import Hit
     from khms.recall.search import Answer
 
 
-@click.command()
+class Asking(click.Command):
+    """A command whose words are a person's text: one that begins with a dash and is like no option is text too, as
+    in an error message or a flag that somebody looks for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            ctx.ignore_unknown_options = True
+            return super().parse_args(ctx, args)
+
+
+@click.command(cls=Asking)
 @click.argument("words", metavar="QUERY…", nargs=-1, required=True)
 @click.option("--limit", "-n", type=click.IntRange(min=1), help="Most hits shown.")
 @click.option("--all", "everything", is_flag=True, help="The archive and what nobody reviewed too.")
 @click.option("--unreviewed", is_flag=True, help="Journal and inbox too, labelled UNREVIEWED.")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only cards, notes, journal, …")
+@past.option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_context
 def recall(
@@ -32,49 +49,72 @@ def recall(
     everything: bool,
     unreviewed: bool,
     kinds: tuple[str, ...],
+    at: str | None,
     as_json: bool,
 ) -> None:
-    """Ask the base. Exit 1 where nothing is on record.
+    """Ask the base, and your own beside it (recall.personal). Exit 1 where nothing is on record.
 
     The query is plain text: an error message or a stack trace can be pasted as it is. "In quotes" is a phrase;
-    tag:x type:y kind:z scope:s status:s after:2026-01-01 before:2026-02-01 are filters.
+    tag:x type:y kind:z scope:s status:s after:2026-01-01 before:2026-02-01 are filters. What begins with a dash goes
+    after --, if it is like an option.
 
     \b
     khms recall checksum errors after the firmware update
     khms recall '"frame mismatch" tag:sensors'
+    khms recall --at 2026-03-04 checksum errors        what was on record that day
     """
-    from khms.recall.search import recall as ask
+    from khms.recall import bases
 
     session: Session = ctx.obj
     text = " ".join(words)
     if not text.strip():
         raise Usage("there is no question", hint='khms recall "what you want to know"')
     asked = " ".join([*(f"kind:{kind}" for kind in kinds), text])
-    answer = ask(
-        session.base,
+    then = _then(session, at) if at is not None else None
+    here = (then.base, then.config) if then else (session.base, session.config)
+    whole, alone = bases.together(*here) if then is None else ([here], "")
+    answer = bases.ask(
+        whole,
         asked,
         limit=limit,
         include_fog=everything,
         unreviewed=unreviewed or everything,
-        config=session.config,
         refresh=True,
         strict=True,
+        here=session.cwd,
     )
     if as_json:
-        print_json({**answer.as_json(), "query": text})
-    elif answer.hits:
-        for rank, hit in enumerate(answer.hits, 1):
-            _show(rank, hit, session)
+        print_json({**answer.as_json(), "query": text, **({"at": then.moment.as_json()} if then else {})})
     else:
+        if then:
+            print(past.said(then))
+        for rank, hit in enumerate(answer.hits, 1):
+            show(rank, hit, session)
+    if not (answer.hits or as_json):
         print(clean(f"nothing on record for: {text[:200]}"))
-        for line in _elsewhere(answer, words, kinds):
+        for line in _elsewhere(answer, words, [*(part for kind in kinds for part in ("--kind", kind)), *_at(at)]):
             print(line)
-    for line in _remarks(answer):
+    for line in (*_remarks(answer), *filter(None, [alone])):
         session.note(one_line(line))
     if not as_json and session.verbose:
         session.note(f"{answer.channel} ({answer.note}), {answer.elapsed_ms:.0f} ms")
     if not answer.hits:
         ctx.exit(1)
+
+
+def _then(session: Session, at: str) -> "Past":
+    """The base as it was, with its index; where that has to be built first, a bar shows it."""
+    from khms.index import sync
+    from khms.index.catchup import NEW
+
+    found = past.as_of(session, at)
+    with _progress(session) as progress:
+        sync.refresh(found.base, progress=progress, config=found.config, vectors=NEW)
+    return found
+
+
+def _at(at: str | None) -> list[str]:
+    return [] if at is None else ["--at", at]
 
 
 def _remarks(answer: "Answer") -> Iterator[str]:
@@ -92,10 +132,12 @@ def _remarks(answer: "Answer") -> Iterator[str]:
     if answer.skipped:
         files = "1 file is" if answer.skipped == 1 else f"{answer.skipped} files are"
         yield f"{files} not in the index, so nothing in there is found: khms index lists what was left out"
+    yield from (f"{root}: {note}" for root, note in answer.others if note)
 
 
-def _show(rank: int, hit: "Hit", session: Session) -> None:
+def show(rank: int, hit: "Hit", session: Session) -> None:
     kind = "" if hit.kind == "card" else f" ({hit.kind})"
+    kind += f" of {hit.base}" if hit.base else ""
     flags = f"  [{', '.join(hit.flags)}]" if hit.flags else ""
     head = click.style(one_line(hit.id), bold=True) if session.colour else one_line(hit.id)
     flagged = click.style(clean(flags), fg="yellow") if session.colour else clean(flags)
@@ -125,11 +167,10 @@ _OPTIONS = {"unreviewed": "--unreviewed", "fog": "--all"}
 _NAMES = {"unreviewed": "that nobody reviewed", "fog": "in the archive"}
 
 
-def _elsewhere(answer: "Answer", words: tuple[str, ...], kinds: tuple[str, ...]) -> Iterator[str]:
+def _elsewhere(answer: "Answer", words: tuple[str, ...], said: list[str]) -> Iterator[str]:
     """What other shelves hold, each with the command that shows it; else what to do about a blank."""
     for shelf, count in answer.elsewhere:
-        chosen = [part for kind in kinds for part in ("--kind", kind)]
-        command = shlex.join(["khms", "recall", _OPTIONS[shelf], *chosen, *words])
+        command = shlex.join(["khms", "recall", _OPTIONS[shelf], *said, *words])
         noun = "1 document" if count == 1 else f"{count} documents"
         yield clean(f"  {noun} {_NAMES[shelf]}: {command}")
     if not answer.elsewhere:

@@ -141,7 +141,7 @@ def list_settings(session: Session, as_json: bool) -> None:
     table(
         ("setting", "value", "default", "from", "meaning"),
         [
-            (o.name, _shown(held[o.name]), _shown(o.default), held.origin(o.name), o.meaning)
+            (o.name, _brief(held[o.name]), _brief(o.default), held.origin(o.name), o.meaning)
             for o in configuration.OPTIONS
         ],
     )
@@ -272,6 +272,12 @@ def _shown(value: Any) -> str:
     from khms.store.tomltext import literal
 
     return value if isinstance(value, str) else literal(value)
+
+
+def _brief(value: Any) -> str:
+    """The value for a cell: of a large table its names alone, which `config get` shows whole."""
+    shown = _shown(value)
+    return shown if len(shown) <= 80 or not isinstance(value, dict) else f"{{{', '.join(value)}}}"
 
 
 def _row(option: configuration.Option, held: "Config") -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """`khms bench`: time khms on this machine."""
 
+import sys
+
 import click
 
 from khms.cli.output import print_json, table
@@ -7,34 +9,51 @@ from khms.cli.session import Session
 
 
 @click.command()
-@click.option("--cards", default=10_000, show_default=True, help="Size of the made-up base.")
-@click.option("--runs", default=5, show_default=True, help="Runs of each command; the median counts.")
+@click.argument("rows", metavar="[ROW…]", nargs=-1)
+@click.option(
+    "--cards", default=10_000, show_default=True, type=click.IntRange(min=50), help="Size of the made-up base."
+)
+@click.option(
+    "--runs", default=5, show_default=True, type=click.IntRange(min=1), help="Runs of each command; the median counts."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
-def bench(session: Session, cards: int, runs: int, as_json: bool) -> None:
+def bench(session: Session, rows: tuple[str, ...], cards: int, runs: int, as_json: bool) -> None:
     """Time whole commands over a made-up base, beside a bare interpreter (P).
+
+    ROW is the name of a figure as the report shows it, or how several begin: `hook` means all of the hook's. Without
+    one, all are measured. Figures are reported, not judged: it ends with 0 whatever they are.
 
     \b
     khms bench
+    khms bench hook recall
+    khms bench query refresh memory --cards 100000
     khms bench --cards 1000 --runs 9 --json
     """
     from khms.measure import bench as measure
 
     session.need_git()
-    report = measure.bench(cards, runs, session.note)
+
+    def say(line: str) -> None:
+        session.note(line)
+        sys.stderr.flush()  # it takes minutes
+
+    report = measure.bench(measure.chosen(rows), cards, runs, say)
     if as_json:
-        rows = [
-            {"what": r.what, "value": round(r.value, 3), "limit": r.limit, "unit": r.unit, "reached": r.reached}
-            for r in report.rows
-        ]
-        machine = {"machine": report.machine(), "cards": cards, "bare_ms": round(report.bare_ms, 2)}
-        print_json({"schema": "khms.bench/1", **machine, "rows": rows})
+        print_json(report.as_json())
         return
-    session.say(f"{report.machine()}; base of {cards} cards; P = {report.bare_ms:.1f} ms")
+    session.say(f"{report.machine}")
+    session.say(f"base of {cards} cards, {runs} runs; P = {report.bare_ms:.1f} ms")
     table(
-        ("what", "measured", "to reach", ""),
+        ("row", "what", "measured", "to reach", ""),
         [
-            (r.what, f"{r.value:.2f} {r.unit}", f"{r.limit:g} {r.unit}", "reached" if r.reached else "NOT reached")
-            for r in report.rows
+            (
+                row.name,
+                row.what,
+                "-" if row.value is None else f"{row.value:.2f} {row.unit}",
+                f"{row.limit:g} {row.unit}",
+                row.note or ("reached" if row.reached else "NOT reached"),
+            )
+            for row in report.rows
         ],
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from khms.cli import shared
+from khms.cli import past, shared
 from khms.cli.output import block, clean, fold, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import No, Refused, Unavailable, Usage
@@ -324,27 +324,35 @@ def status(
 
 @click.command()
 @click.argument("identity", metavar="ID")
+@past.option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_obj
-def show(session: Session, identity: str, as_json: bool) -> None:
+def show(session: Session, identity: str, at: str | None, as_json: bool) -> None:
     """One document whole: a card, a MARK, a candidate, a unit, a journal day, an approval record, a note.
 
     \b
     khms show K-00042
+    khms show K-00042 --at 2026-11-01        as it was that day
     khms show 2026-11-30-nightly/C1
     khms show 2026-11-30
     """
     from khms.recall.lookup import look_up
 
+    then = past.as_of(session, at) if at is not None else None
+    when = {"at": then.moment.as_json()} if then else {}
     try:
-        found = look_up(session.base, identity)
-    except No:
+        found = look_up(then.base if then else session.base, identity)
+    except No as error:
         if as_json:
-            print_json({"schema": "khms.show/1", "id": identity, "found": False})
+            print_json({"schema": "khms.show/1", "id": identity, "found": False, **when})
+        if then:
+            raise No(f"{error.message} {past.said(then)}", where=str(session.base.root), hint=error.hint) from None
         raise
     if as_json:
-        print_json(found.as_json())
+        print_json({**found.as_json(), **when})
         return
+    if then:
+        print(fold(past.said(then), 2))
     for line in _page(session, found):
         print(line)
 

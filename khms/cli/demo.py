@@ -58,6 +58,7 @@ class Demo:
             "GIT_CONFIG_NOSYSTEM": "1",
             "KHMS_CONFIG_HOME": str(self.folder / "home" / "config"),
             "KHMS_DATA_HOME": str(self.folder / "home" / "data"),
+            "KHMS_SERVER_OFF": "1",  # nothing of the demo outlives it
             "NO_COLOR": "1",
         }
 
@@ -222,6 +223,19 @@ def correct(demo: Demo) -> None:
     demo.expect(found[:1] == ["K-00004"], "its successor answers in its place")
 
 
+def measure(demo: Demo) -> None:
+    demo.step("Measure it: golden queries with floors that a CI can hold, and what became of what was injected")
+    from khms.resources import folder
+
+    golden = (folder("templates") / "golden" / "demo.jsonl").read_bytes()
+    (demo.folder / "golden.jsonl").write_bytes(golden)
+    floors = [part for floor in ("recall@5=0.9", "mrr@10=0.85", "silent=0.75") for part in ("--floor", floor)]
+    demo.khms("eval", "run", "../golden.jsonl", "--channel", "hybrid", *floors)
+    found = json.loads(demo.khms("usage", "--json"))
+    demo.expect((found["injections"], found["pointers"] > 0) == (1, True), "the one injection is in the log")
+    demo.expect(sum(found["silent"].values()) == 1, "and so is the silence, with its reason")
+
+
 def check(demo: Demo) -> None:
     demo.step("Check the base, then change one byte of a card (this must fail)")
     demo.khms("lint")
@@ -251,6 +265,7 @@ STEPS: tuple[Callable[[Demo], None], ...] = (
     recall,
     inject,
     correct,
+    measure,
     check,
     audit,
 )

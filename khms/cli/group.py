@@ -40,9 +40,11 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Recall": {
         "recall": ("ask", "ask the base"),
+        "precheck": ("precheck", "what to know before a risky action"),
         "index": ("ask", "bring the index up to date"),
         "views": ("views", "write the generated files"),
     },
+    "Look": {"graph": ("graph", "how the cards are linked, to read or to draw")},
     "Check": {
         "lint": ("lint", "check the base's files"),
         "audit": ("audit", "check that every card came in through the review"),
@@ -52,8 +54,17 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "sync": ("sync", "share what was decided through the base's git remote"),
         "gc": ("gc", "remove what is no longer needed"),
     },
-    "Hosts": {"hook": ("hook", "connect an agent host, guard a shared base")},
-    "Measure": {"bench": ("bench", "time khms on this machine")},
+    "Hosts": {
+        "hook": ("hook", "connect an agent host, guard a shared base"),
+        "server": ("server", "keep the index at hand for hooks and recall"),
+    },
+    "Measure": {
+        "usage": ("usage", "what became of what hooks injected"),
+        "debt": ("debt", "cards that nobody meets, tags without links"),
+        "eval": ("evaluation", "measure recall by golden queries, and draft some"),
+        "calibrate": ("calibrate", "from which score on hooks speak, from evidence"),
+        "bench": ("bench", "time khms on this machine"),
+    },
 }
 COMMANDS = {name: where for section in SECTIONS.values() for name, (where, _) in section.items()}
 

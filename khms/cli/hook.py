@@ -11,11 +11,31 @@ from khms.cli.session import Session
 from khms.errors import No, Unavailable, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from khms.hooks.handlers import Decision
     from khms.hooks.places import Place
     from khms.hosts.base import Event, Host, Scope
+    from khms.hosts.settings import Status
 
-MOMENTS = {"prompt": "prompt", "shell": "pre-shell", "edit": "pre-edit"}
+MOMENTS = {
+    "prompt": "prompt",
+    "shell": "pre-shell",
+    "edit": "pre-edit",
+    "failure": "after-failure",
+    "start": "session-start",
+    "subagent": "subagent-start",
+}
+THRESHOLDS = ("prompt", "shell", "edit")
+DOES = {
+    "SessionStart": "what awaits review, what is overdue",
+    "SubagentStart": "the same in one line",
+    "UserPromptSubmit": "cards about the prompt",
+    "PreToolUse": "warnings before risky commands; cards about commands and edits",
+    "PostToolUseFailure": "cards about the error",
+    "PreCompact": "keeps where the transcript lies, for the nightly run",
+    "SessionEnd": "the same",
+}
 # The log's words for silence, in a sentence.
 REASONS = {
     "off": "hooks are switched off",
@@ -26,6 +46,9 @@ REASONS = {
     "nothing-found": "nothing on record has its words",
     "threshold": "the best match is below the threshold",
     "no-room": "the frame leaves no room within hooks.chars",
+    "incognito": "KHMS_INCOGNITO is set here",
+    "switched-off": "this moment is switched off",
+    "nothing-waits": "nothing waits for a person, and nothing is overdue",
 }
 
 
@@ -144,6 +167,7 @@ def status(session: Session, host: str | None, server: str | None, as_json: bool
     if as_json:
         rows = [
             {
+                "events": list(state.events),
                 "host": each.ID,
                 "scope": scope,
                 "installed": state.installed,
@@ -154,11 +178,15 @@ def status(session: Session, host: str | None, server: str | None, as_json: bool
             for each, scope, state in found
         ]
         base = str(place.base.root) if place.base else None
-        value = {"schema": "khms.hook-status/1", "hosts": rows, "base": base, "problems": obstacles}
+        value: dict[str, object] = {"schema": "khms.hook-status/1", "hosts": rows, "base": base, "problems": obstacles}
+        value |= {"moments": _moments(found, place), "incognito": _incognito()}
         print_json(value | ({} if host else {"guards": guarded}))
         return
     shown = [(h.ID, str(scope), "yes" if state.installed else "no", str(state.path)) for h, scope, state in found]
     table(("host", "scope", "installed", "settings"), shown + guards.shown(guarded))
+    if any(state.installed for _, _, state in found):
+        print()
+        table(("host", "event", "runs", "what it does"), [tuple(row.values()) for row in _moments(found, place)])
     if place.base:
         session.say(one_line(f"answers here come from {place.base.root}"))
     for problem in (*(p for _, _, state in found for p in state.problems), *obstacles, *guards.problems(guarded)):
@@ -167,18 +195,38 @@ def status(session: Session, host: str | None, server: str | None, as_json: bool
         session.say(f"next: khms hook install {found[0][0].ID}")
 
 
+def _moments(found: "Sequence[tuple[Host, str, Status]]", place: "Place") -> list[dict[str, str]]:
+    """What happens at each event that a host is watched for, and whether it does."""
+    rows = []
+    for host in dict.fromkeys(each for each, _, _ in found):
+        events = {event for each, _, state in found if each is host for event in state.events}
+        for watch in host.WATCHES:
+            what = DOES[watch.event]
+            if watch.event == "PostToolUseFailure" and not place.config["hooks.after_failure"]:
+                what += " (off: khms config set hooks.after_failure true)"
+            runs = "yes" if watch.event in events else "no"
+            rows.append({"host": host.ID, "event": watch.event, "runs": runs, "what": what})
+    return rows
+
+
+def _incognito() -> bool:
+    return os.environ.get("KHMS_INCOGNITO", "") not in ("", "0")
+
+
 @hook.command()
-@click.argument("prompt")
+@click.argument("prompt", default="")
 @click.option("--event", type=click.Choice(list(MOMENTS)), default="prompt", show_default=True, help="The moment.")
 @_json
 @click.pass_obj
 def test(session: Session, prompt: str, event: str, as_json: bool) -> None:
     """Show what a new session would be told about PROMPT here, or the gate that says no. Nothing is logged or kept.
 
-    For the event shell PROMPT is a command, for edit a path, and after a blank the text that is put in.
+    For the event shell PROMPT is a command, for edit a path, and after a blank the text that is put in, for failure
+    what a command said; start and subagent need none.
 
     \b
     khms hook test "why does the checksum fail on deploy?"
+    khms hook test --event shell "git push --force origin main"
     khms hook test --event edit "src/pool.py pool_size = 20"
     """
     from khms.hooks import handlers, sessions
@@ -186,7 +234,9 @@ def test(session: Session, prompt: str, event: str, as_json: bool) -> None:
     place = _place(session)
     for problem in () if as_json else _obstacles(place):  # said first: without an index the answer is an error
         session.note(f"note: {one_line(problem)}")
-    if sessions.is_off():
+    if _incognito():
+        decision = handlers.Decision(None, "incognito")
+    elif sessions.is_off():
         decision = handlers.Decision(None, "off")
     else:
         decision = _decided(place, _event(event, prompt, str(session.cwd)))
@@ -217,11 +267,15 @@ def _event(kind: str, prompt: str, cwd: str) -> "Event":
     if kind == "edit":
         path, _, text = prompt.partition(" ")
         return Event("pre-edit", cwd=cwd, path=path, text=text)
+    if kind == "failure":
+        return Event("after-failure", cwd=cwd, error=prompt)
+    if kind in ("start", "subagent"):
+        return Event("session-start" if kind == "start" else "subagent-start", cwd=cwd)
     return Event("prompt", cwd=cwd, prompt=prompt)
 
 
 def _tell(session: Session, place: "Place", event: str, decision: "Decision", as_json: bool) -> None:
-    threshold = place.config[f"hooks.{event}_threshold"]
+    threshold = 0.0 if decision.classes else place.config.get(f"hooks.{event}_threshold", _of_prompts(place))
     best: dict[str, float] = {}
     for pointer in decision.found:
         best[pointer.id] = max(pointer.score, best.get(pointer.id, 0.0))
@@ -236,6 +290,8 @@ def _tell(session: Session, place: "Place", event: str, decision: "Decision", as
             "passed_over": str(place.passed_over.root) if place.passed_over else None,
             "query": decision.query,
             "threshold": threshold,
+            "classes": list(decision.classes),
+            "channel": decision.channel or None,
             "hits": [{"id": i, "score": round(score, 3), "injected": i in decision.cards} for i, score in hits],
             "text": decision.text,
         }
@@ -248,16 +304,25 @@ def _tell(session: Session, place: "Place", event: str, decision: "Decision", as
     for card, score in hits:
         told = "injected" if card in decision.cards else "below the threshold" if score < threshold else "left out"
         session.note(f"  {score:.2f}  {one_line(card)}  {told}")
-    if hits:
+    if decision.classes:
+        session.note(f"a risky command: {', '.join(decision.classes)}")
+    elif hits:
         session.note(f"threshold {threshold}, for a second card {place.config['hooks.second_min']}")
+
+
+def _of_prompts(place: "Place") -> float:
+    """The threshold of moments that have none of their own."""
+    return float(place.config["hooks.prompt_threshold"])
 
 
 def _way_out(reason: str, event: str) -> str:
     return {
         "off": "khms hook on",
+        "incognito": "unset KHMS_INCOGNITO",
+        "switched-off": "khms config set hooks.after_failure true",
         "no-base": "make one: khms init",
         "untrusted": "khms trust",
-        "threshold": f"khms config set hooks.{event}_threshold FIGURE lowers it",
+        "threshold": f"khms config set hooks.{event if event in THRESHOLDS else 'prompt'}_threshold FIGURE lowers it",
         "nothing-found": "khms recall shows what is on record",
     }.get(reason, "")
 
@@ -267,6 +332,9 @@ def _way_out(reason: str, event: str) -> str:
 @click.pass_obj
 def switch_off(session: Session, session_id: str | None) -> None:
     """Switch hooks off, for every session or for one. KHMS_HOOKS_OFF=1 does the same for one process.
+
+    A session that is switched off by its id is incognito: its transcript is no source of anything, as with
+    KHMS_INCOGNITO=1.
 
     \b
     khms hook off
@@ -329,6 +397,7 @@ def _place(session: Session) -> "Place":
 
 def _obstacles(place: "Place") -> list[str]:
     """What keeps hooks from answering in this folder, each with what to do."""
+    from khms.cli.jot import session as running
     from khms.hooks import sessions
 
     found = []
@@ -336,6 +405,11 @@ def _obstacles(place: "Place") -> list[str]:
         found.append("hooks are switched off for every session: khms hook on")
     if os.environ.get("KHMS_HOOKS_OFF", "") not in ("", "0"):
         found.append("KHMS_HOOKS_OFF is set here")
+    if _incognito():
+        found.append("KHMS_INCOGNITO is set here: sessions started from here are told nothing and are no source")
+    here = running(os.environ)
+    if here and sessions.is_off(here):
+        found.append("this session is incognito: khms hook on --session -")
     if place.passed_over:
         found.append(f"{place.passed_over.root} is not used: {place.why}: khms trust {place.passed_over.root}")
     elif not place.base:

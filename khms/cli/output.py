@@ -123,6 +123,9 @@ def block(text: str, prefix: str) -> list[str]:
 
 
 def terminal_width() -> int:
+    """Columns of the terminal; a stream that stands for another process's terminal knows its own."""
+    if own := getattr(sys.stdout, "columns", 0) or getattr(sys.stderr, "columns", 0):
+        return int(own)
     import shutil
 
     return shutil.get_terminal_size((_DEFAULT, 24)).columns

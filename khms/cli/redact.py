@@ -99,10 +99,15 @@ def _piped() -> str:
 
 
 def _forget(session: Session) -> None:
-    """Builds the index anew: what was in it of the words must not linger in its files."""
+    """Builds the index anew: what was in it of the words must not linger in its files, nor in those of the past."""
     from khms.errors import KhmsError
-    from khms.index import manifest, sync
+    from khms.index import manifest, past, sync
+    from khms.store import files
 
+    try:
+        files.remove_tree(session.base.local / past.FOLDER)  # older commits as files, for recall --at
+    except (KhmsError, OSError) as error:
+        session.note(f"the words may still stand in {session.base.local / past.FOLDER}: {error}")
     if not (session.base.index / manifest.NAME).exists():
         return
     try:

@@ -29,12 +29,19 @@ class SessionState:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A card that could be named: its line, the lines of its correctors (the newest first), and how well it fits."""
+    """A card that could be named: its line, the lines of its correctors (the newest first), and how well it fits.
+    `base` is empty for the base that was asked, else the root of the other one, whose ids are its own."""
 
     id: str
     score: float
     line: str
     correctors: tuple[str, ...] = ()
+    base: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells it from all others, of whichever base."""
+        return f"{self.base} {self.id}" if self.base else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ def choose(
     if not fit:
         return Choice((), "threshold" if found else "nothing-found")
     told = {card for card, at in state.cards if _within(at, now, _card_seconds(config))}
-    fresh = [pointer for pointer in fit if pointer.id not in told]
+    fresh = [pointer for pointer in fit if pointer.key not in told]
     if not fresh:
         return Choice((), "card-told")
     if _recent(state, config, now) >= config["hooks.per_window"] and (
@@ -80,20 +87,33 @@ def choose(
         if len(kept) >= config["hooks.cards"] or (kept and pointer.score < config["hooks.second_min"]):
             break
         if sum(len(held.line) + 1 for held in (*kept, pointer)) <= room:
-            correctors = pointer.correctors[: config["hooks.correctors"]]
-            kept.append(Pointer(pointer.id, pointer.score, pointer.line, correctors))
+            kept.append(_trimmed(pointer, config))
     return Choice(tuple(kept), "" if kept else "no-room")
 
 
+def warn(state: SessionState, config: Mapping[str, Any], found: Sequence[Pointer], digest: str, now: float) -> Choice:
+    """What is said before something risky: all of it, whatever was said before, but once for the same command."""
+    if any(held == digest and _within(at, now, _query_seconds(config)) for held, at in state.queries):
+        return Choice((), "same-query")
+    return Choice(tuple(_trimmed(pointer, config) for pointer in found), "")
+
+
 def after(
-    state: SessionState, config: Mapping[str, Any], cards: Sequence[str], digest: str, now: float
+    state: SessionState,
+    config: Mapping[str, Any],
+    cards: Sequence[str],
+    digest: str,
+    now: float,
+    *,
+    counted: bool = True,
 ) -> SessionState:
-    """The state once `cards` were named in answer to the question `digest`; what no longer counts is forgotten."""
+    """The state once `cards` (their keys) were named in answer to the question `digest`; what no longer counts is
+    forgotten. What is not `counted` takes nothing of the injection limit."""
     window = config["hooks.window_minutes"] * MINUTE
     told = {card: at for card, at in state.cards if _within(at, now, _card_seconds(config))}
     asked = {query: at for query, at in state.queries if _within(at, now, _query_seconds(config))}
     return SessionState(
-        injections=(*(at for at in state.injections if _within(at, now, window)), now),
+        injections=(*(at for at in state.injections if _within(at, now, window)), *([now] if counted else [])),
         cards=tuple((told | dict.fromkeys(cards, now)).items()),
         queries=tuple((asked | {digest: now}).items()),
     )
@@ -103,10 +123,15 @@ def _ranked(found: Sequence[Pointer]) -> list[Pointer]:
     """Best first, each card once; of equals the newer card, whose number is the greater one."""
     best: dict[str, Pointer] = {}
     for pointer in found:
-        if pointer.id not in best or best[pointer.id].score < pointer.score:
-            best[pointer.id] = pointer
+        if pointer.key not in best or best[pointer.key].score < pointer.score:
+            best[pointer.key] = pointer
     newest = sorted(best.values(), key=lambda pointer: (len(pointer.id), pointer.id), reverse=True)
     return sorted(newest, key=lambda pointer: -pointer.score)
+
+
+def _trimmed(pointer: Pointer, config: Mapping[str, Any]) -> Pointer:
+    correctors = pointer.correctors[: config["hooks.correctors"]]
+    return Pointer(pointer.id, pointer.score, pointer.line, correctors, pointer.base)
 
 
 def _recent(state: SessionState, config: Mapping[str, Any], now: float) -> int:

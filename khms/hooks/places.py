@@ -1,6 +1,8 @@
 """Which base a hook answers from: KHMS_ROOT, else the nearest at or above the session's folder if it is trusted, else
 the user's own base."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +12,10 @@ from khms.config import Config
 from khms.store import layout, trust
 from khms.store.layout import Base
 from khms.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,16 @@ def choose(cwd: str, env: Mapping[str, str] = os.environ) -> Place:
     own = layout.named(Path(config["base.default"]))
     config = configuration.load(own.root)
     return Place(own, config) if found and found.root == own.root else Place(own, config, found, why if found else "")
+
+
+def others(place: Place) -> list[tuple[Base, Mapping[str, Any]]]:
+    """The user's own base with its settings, where it answers beside the place's; nothing where there is none, where
+    it is the same, or where it cannot be read: the place's own answers go on without it."""
+    if place.base is None or not place.config["base.default"] or not place.config["recall.personal"]:
+        return []
+    from khms.recall import bases
+
+    return bases.together(place.base, place.config)[0][1:]
 
 
 def _nearest(cwd: str) -> Base | None:

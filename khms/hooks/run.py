@@ -8,37 +8,134 @@ import os
 import sys
 import time
 
+from khms.values import dataclass
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from khms.config import Config
+    from khms.hooks.budget import SessionState
     from khms.hooks.handlers import Decision
+    from khms.hooks.places import Place
+    from khms.hooks.sessions import Session
     from khms.hosts.base import Event, Host
     from khms.store.layout import Base
 
 LARGEST = 1024 * 1024  # bytes of an event; the client stops keeping it shortly after that
 USAGE = "usage: khms hook run --host HOST < EVENT"
+NEVER = float("inf")
 
 deadline_ms: int  # the base's own figure, there once it is known; the client looks for it
 _base: "Base | None" = None  # where to log, once that is known
 
 
-def main(host: str, raw: bytes) -> int:
-    """Answers one event; prints nothing or one answer. Every decision is logged, a failure too."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one event: the bytes for standard output and the line for the log, and whose they are, as far as
+    that was found out. `starts` says that it was the beginning of a session."""
+
+    answer: bytes
+    record: dict[str, object]
+    base: "Base | None" = None
+    config: "Config | None" = None
+    starts: bool = False
+
+
+class Elsewhere(Exception):
+    """The event is about another base than the one that this process answers for."""
+
+
+class Late(Exception):
+    """Whoever asked waits no longer."""
+
+
+def _at_leisure(place: "Place") -> float:
+    return NEVER
+
+
+def _as_it_is(until: float) -> None:
+    pass
+
+
+def respond(
+    host: str,
+    raw: bytes,
+    *,
+    env: "Mapping[str, str]",
+    cwd: str,
+    by_meaning: bool = False,
+    placed: "Callable[[Place], float]" = _at_leisure,
+    ready: "Callable[[float], None]" = _as_it_is,
+) -> Outcome:
+    """Answers one event for a client with this environment and folder; writes nothing but the session's state. `placed`
+    is told the base and its settings once they are known; it gives back the monotonic time from which nobody listens,
+    or raises Elsewhere, as this then does. Nothing else is raised. `ready` is called, with that time, before the index
+    may be asked."""
     started = time.monotonic()
     record: dict[str, object] = {"host": host}
+    base = config = None
+    answer, starts = "", False
     try:
-        event, answer = _answer(host, raw, record)
-        _print(answer)
-        _log({**record, "ms": round((time.monotonic() - started) * 1000, 1)})
-        if event is not None and event.moment == "session-start" and _base is not None:
+        from khms.hooks import places, sessions
+        from khms.hosts import registry
+
+        module = registry.host(host)
+        event, reason = _event(module, raw)
+        place = places.choose(event.cwd if event else cwd, env)
+        base, config, until = place.base, place.config, placed(place)
+        if event is not None:
+            record.update(moment=event.moment, event=event.name, session=sessions.key(event.session))
+            if place.config["experiment.name"]:
+                from khms.model import experiment
+
+                record.update(experiment.stamp(place.config, sessions.key(event.session)))
+            reason = _switched_off(event, env)
+            starts = event.moment == "session-start"
+        if event is None or reason:
+            record.update(decision="silent", reason=reason)
+        else:
+            ready(until)
+            answer = _decided(module, place, event, by_meaning, until, record)
+    except Elsewhere:
+        raise
+    except Late:
+        record.update(decision="silent", reason="late")
+    except BaseException as error:  # a panic in a library is none of Exception's
+        record.update(decision="silent", reason="error", error=_told(error))
+    record["ms"] = round((time.monotonic() - started) * 1000, 1)
+    data = f"{answer}\n".encode("utf-8", "replace") if answer else b""
+    return Outcome(data, record, base, config, starts)
+
+
+def main(host: str, raw: bytes, why: str = "") -> str:
+    """Answers one event in this process; prints nothing or one answer. Every decision is logged, a failure too. `why`
+    is the word for what kept a server from answering. Returns the folder of the base whose server should be there the
+    next time, empty where there should be none."""
+    record: dict[str, object] = {"host": host}
+
+    def placed(place: "Place") -> float:
+        global _base, deadline_ms
+        _base = place.base
+        deadline_ms = place.config["hooks.deadline_ms"]
+        return NEVER
+
+    try:
+        outcome = respond(host, raw, env=os.environ, cwd=_here(), placed=placed)
+        record = {**outcome.record, "server": False, "without": why or "by hand"}
+        _print(outcome.answer)
+        _log(record)
+        if outcome.base is None or outcome.config is None:
+            return ""
+        if outcome.starts:
             record = {"host": host, "moment": "upkeep"}
             from khms.hooks import upkeep
 
-            upkeep.at_start(_base)
-    except BaseException as error:  # a panic in a library is none of Exception's
+            upkeep.at_start(outcome.base)
+        return str(outcome.base.root) if outcome.config["server.enabled"] != "off" else ""
+    except BaseException as error:
         _log({**record, "decision": "silent", "reason": "error", "error": _told(error)})
-    return 0
+        return ""
 
 
 def late(host: str, why: str) -> None:
@@ -89,29 +186,40 @@ def _host(argv: "Sequence[str]") -> str:
     return ""
 
 
-def _answer(host: str, raw: bytes, record: dict[str, object]) -> "tuple[Event | None, str]":
-    """The event and the answer in the host's form, or nothing; `record` becomes the line for the log."""
-    global _base, deadline_ms
-    from khms.hooks import places, sessions
-    from khms.hosts import registry
-
-    module = registry.host(host)
-    event, reason = _event(module, raw)
-    place = places.choose(event.cwd if event else _here())
-    _base = place.base
-    deadline_ms = place.config["hooks.deadline_ms"]
-    if event is not None:
-        record.update(moment=event.moment, event=event.name, session=sessions.key(event.session))
-        reason = _switched_off(event)
-    if event is None or reason:
-        record.update(decision="silent", reason=reason)
-        return event, ""
+def _decided(
+    module: "Host", place: "Place", event: "Event", by_meaning: bool, until: float, record: dict[str, object]
+) -> str:
+    """The answer in the host's form, or nothing; `record` is told what was decided."""
     from khms.hooks.handlers import decide
+    from khms.hooks.sessions import Session, Unkept
 
-    decision = decide(place, event, sessions.Session(place.base, event.session) if place.base else sessions.Unkept())
+    memory = _Timely(Session(place.base, event.session), until) if place.base else Unkept()
+    decision = decide(place, event, memory, by_meaning=by_meaning)
     answer = module.answer(event, decision.text) if decision.text else ""
     record.update(_logged(decision, answer))
-    return event, answer
+    if "arm" in record:
+        from khms.model import experiment
+
+        return experiment.heard(record, answer)
+    return answer
+
+
+class _Timely:
+    """A session's memory that takes in nothing which nobody will hear."""
+
+    def __init__(self, session: "Session", until: float) -> None:
+        self._session, self._until = session, until
+
+    def load(self) -> "SessionState":
+        return self._session.load()
+
+    def remember(self, step: "Callable[[SessionState], SessionState | None]") -> None:
+        def in_time(state: "SessionState") -> "SessionState | None":
+            if time.monotonic() > self._until:
+                raise Late
+            return step(state)
+
+        self._session.remember(in_time)
 
 
 def _event(module: "Host", raw: bytes) -> "tuple[Event | None, str]":
@@ -129,19 +237,19 @@ def _event(module: "Host", raw: bytes) -> "tuple[Event | None, str]":
     return event, "" if event else "other-host"
 
 
-def _switched_off(event: "Event") -> str:
+def _switched_off(event: "Event", env: "Mapping[str, str]") -> str:
     """Why this session is to be left alone; nothing where it is not. A session that was once incognito stays so, and
     what keeps transcripts can tell it by the mark."""
     from khms.hooks import sessions
 
-    if _set("KHMS_HOOKS_OFF") or sessions.is_off():
-        return "off"
-    if event.session and sessions.is_off(event.session):
-        return "session-off"
-    if _set("KHMS_INCOGNITO"):
+    if _set(env, "KHMS_INCOGNITO"):  # looked at first: the mark must stand whatever else is switched off
         if event.session:
             sessions.switch(False, event.session)
         return "incognito"
+    if _set(env, "KHMS_HOOKS_OFF") or sessions.is_off():
+        return "off"
+    if event.session and sessions.is_off(event.session):
+        return "session-off"
     return ""
 
 
@@ -154,8 +262,8 @@ def _here() -> str:
         return ""
 
 
-def _set(name: str) -> bool:
-    return os.environ.get(name, "") not in ("", "0")
+def _set(env: "Mapping[str, str]", name: str) -> bool:
+    return env.get(name, "") not in ("", "0")
 
 
 def _logged(decision: "Decision", answer: str) -> dict[str, object]:
@@ -166,15 +274,16 @@ def _logged(decision: "Decision", answer: str) -> dict[str, object]:
     if decision.query:
         known["query"] = digest(decision.query)
     if decision.found:
-        known.update(channel="lexical", score=round(decision.score, 3))
+        known.update(channel=decision.channel, score=round(decision.score, 3))
         known["hits"] = [[pointer.id[:120], round(pointer.score, 3)] for pointer in decision.found[:5]]
+    if decision.classes:
+        known["classes"] = list(decision.classes)
     if answer and decision.text:
         known.update(cards=[card[:120] for card in decision.cards], chars=len(decision.text))
     return known
 
 
-def _print(answer: str) -> None:
-    data = f"{answer}\n".encode("utf-8", "replace") if answer else b""
+def _print(data: bytes) -> None:
     while data:
         data = data[os.write(1, data) :]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from khms.config import user_data
 from khms.hooks.budget import SessionState
-from khms.model.digest import sha256_hex
+from khms.model.digest import session_key
 from khms.store import files, local, lock
 from khms.store.layout import Base
 from khms.values import dataclass
@@ -23,7 +23,7 @@ LARGEST = 1024 * 1024
 
 def key(session: str) -> str:
     """The name of a session in file names and in the log."""
-    return sha256_hex(session.encode("utf-8", "surrogatepass"))[:32]
+    return session_key(session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,13 @@ class Unkept:
 
 
 def sweep(base: Base) -> None:
-    """Removes the states of sessions that ended long ago."""
+    """Removes the states of sessions that ended long ago, and what points to their records."""
     oldest = time.time() - KEPT_DAYS * 86400
-    folder = base.state / "sessions"
-    if folder.is_dir():
-        for path in folder.iterdir():
-            if path.stat().st_mtime < oldest:
-                files.unlink(path)
+    for folder in (base.state / "sessions", base.local / "run"):
+        if folder.is_dir():
+            for path in folder.glob("*.json"):
+                if path.stat().st_mtime < oldest:
+                    files.unlink(path)
 
 
 def _state(data: bytes) -> SessionState:

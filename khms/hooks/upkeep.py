@@ -6,6 +6,10 @@ import sys
 from khms.hooks import sessions
 from khms.store.layout import Base
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import Popen
+
 
 def at_start(base: Base) -> None:
     sessions.sweep(base)
@@ -25,12 +29,12 @@ def stale(base: Base) -> bool:
     return freshness.compare(base, known).behind
 
 
-def refresh(base: Base) -> None:
-    """Starts `khms index` as a process of its own, which outlives this one and is never waited for. The interpreter
+def refresh(base: Base) -> "Popen[bytes]":
+    """Starts `khms index` as a process of its own, which outlives this one; a hook never waits for it. The interpreter
     runs isolated: nothing in the base's folder or in PYTHONPATH is imported."""
     import subprocess
 
-    subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-I", "-m", "khms", "--root", str(base.root), "--quiet", "index"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

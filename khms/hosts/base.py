@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal, NamedTuple, Protocol
 
-    Moment = Literal["session-start", "prompt", "subagent-start", "pre-shell", "pre-edit", "other"]
+    Moment = Literal[
+        "session-start", "prompt", "subagent-start", "pre-shell", "pre-edit", "after-failure", "pre-compact",
+        "session-end", "other",
+    ]  # fmt: skip
     Scope = Literal["user", "project"]
 
     class Event(NamedTuple):
-        """One event of a host. A field that the payload lacks, or has in another type, is an empty string."""
+        """One event of a host. A field that the payload lacks, or has in another type, is an empty string. `source`
+        says how a session started; `compact` is after its conversation was cut down to a summary."""
 
         moment: Moment
         session: str = ""
@@ -29,6 +33,10 @@ if TYPE_CHECKING:
         path: str = ""
         text: str = ""
         name: str = ""
+        error: str = ""
+        host: str = ""
+        transcript: str = ""
+        source: str = ""
 
     class Watch(NamedTuple):
         """An entry for a host's settings: its event, the matcher ("" for none), the limit in seconds."""
@@ -57,6 +65,8 @@ if TYPE_CHECKING:
 
 else:
     Event = namedtuple(
-        "Event", "moment session cwd prompt command path text name", defaults=("", "", "", "", "", "", "")
+        "Event",
+        "moment session cwd prompt command path text name error host transcript source",
+        defaults=("",) * 11,
     )
     Watch = namedtuple("Watch", "event matcher timeout")

@@ -20,17 +20,24 @@ if TYPE_CHECKING:
 ID = "claude-code"
 TITLE = "Claude Code"
 STRICT = True
-ANSWERS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart", "PreToolUse"})
+ANSWERS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart", "PreToolUse", "PostToolUseFailure"})
 WATCHES: tuple[Watch, ...] = (
     Watch("SessionStart", "startup|resume|clear|compact|fork", 5),
     Watch("UserPromptSubmit", "", 5),
+    Watch("SubagentStart", "", 5),
     Watch("PreToolUse", "Bash|Edit|Write|MultiEdit|NotebookEdit", 5),
+    Watch("PostToolUseFailure", "Bash", 5),
+    Watch("PreCompact", "", 5),
+    Watch("SessionEnd", "", 5),
 )
 
 _MOMENTS: dict[str, Moment] = {
     "SessionStart": "session-start",
     "UserPromptSubmit": "prompt",
     "SubagentStart": "subagent-start",
+    "PostToolUseFailure": "after-failure",
+    "PreCompact": "pre-compact",
+    "SessionEnd": "session-end",
 }
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 # Prompts that the host made itself: nobody's sentence.
@@ -60,6 +67,9 @@ def event(payload: object) -> Event | None:
             moment, command = "pre-shell", _text(tool.get("command"))
         elif used in _EDITS:
             moment, path, text = "pre-edit", _text(tool.get("file_path") or tool.get("notebook_path")), _new(tool)
+    elif moment == "after-failure":
+        failed = payload.get("tool_name") == "Bash" and payload.get("is_interrupt") is not True
+        moment = moment if failed else "other"
     elif moment == "prompt" and payload.get("source") in _CHROME:
         moment = "other"
     return Event(
@@ -71,6 +81,10 @@ def event(payload: object) -> Event | None:
         path=path,
         text=text,
         name=name,
+        error=_text(payload.get("error")),
+        host=ID,
+        transcript=_text(payload.get("transcript_path")),
+        source=_text(payload.get("source")) if moment == "session-start" else "",
     )
 
 

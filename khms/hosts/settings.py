@@ -39,12 +39,14 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How things stand; each problem is one line that a person can act on."""
+    """How things stand; each problem is one line that a person can act on. `events` are those of the host at which khms
+    runs."""
 
     installed: bool
     path: Path
     command: str
     problems: tuple[str, ...]
+    events: tuple[str, ...] = ()
 
 
 def hook_command(host: Host) -> str:
@@ -154,7 +156,8 @@ def status(host: Host, scope: Scope, project: Path) -> Status:
         return Status(False, path, "", (str(error).replace("\n", "; "),))
     found = entries.find(host, document)
     command = found[0].command if found else ""
-    return Status(bool(found), path, command, tuple(_problems(host, document, found)) if found else ())
+    problems = tuple(_problems(host, document, found)) if found else ()
+    return Status(bool(found), path, command, problems, tuple(dict.fromkeys(entry.event for entry in found)))
 
 
 def _problems(host: Host, document: jsonc.Document, found: list[Entry]) -> Iterator[str]:

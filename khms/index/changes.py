@@ -16,6 +16,8 @@ from khms.store import gitdir
 from khms.store.layout import Base
 from khms.store.repo import GitFailed, Repo
 
+FEW = 200  # paths that git is asked for by name; for more, all of a folder's cost less
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -81,7 +83,8 @@ def _since(
         raise Lost("the branch has no commit any more")
     moved = _moved(repo, prefix, sources.folders(rules), known.commit, watched.commit)
     settled = [path for path in inside if path not in dirty and path not in moved]
-    tracked = set(_listing(repo, sources.folders(rules), others=False)) if settled else set()
+    asked = settled if len(settled) <= FEW else sources.folders(rules)
+    tracked = set(_listing(repo, asked, others=False)) if settled else set()
     return {**{path: path in tracked for path in settled}, **moved, **dirty}
 
 

@@ -15,11 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from khms.index.embedding import Model
+    from khms.index.manifest import Mark
     from khms.index.meaning import Meaning
+    from khms.index.vector import Vectors
 
 HINT = "build it: khms index"
 ANEW = "build it anew: khms index --rebuild"
 SWITCHED_OFF = "switched off (recall.model)"
+MOST_KEPT = 4  # bases: that of the server, the user's own
+
+
+class _Kept:
+    """The index of one base as it was opened last, and what was made of its vectors."""
+
+    def __init__(self, at: Mark, reader: Reader, known: Manifest) -> None:
+        self.at, self.reader, self.known = at, reader, known
+        self.meaning: tuple[Model, Meaning] | None = None
+
+
+_kept: dict[str, _Kept] | None = None  # None: nothing is kept; a command asks once
+
+
+def keep() -> None:
+    """Keeps what is opened for the next question, as long as the manifest and what it names stay as they are. For a
+    process that answers many."""
+    global _kept
+    _kept = {} if _kept is None else _kept
 
 
 def opened(base: Base) -> tuple[Reader, Manifest]:
@@ -28,15 +50,34 @@ def opened(base: Base) -> tuple[Reader, Manifest]:
     reason = ""
     for _ in range(2):  # a rebuild may put a new index in place between reading the manifest and opening what it names
         try:
-            known = manifest.load(base.index)
+            at = manifest.mark(base.index / manifest.NAME)
+            held = _held(base, at)
+            known = held.known if held else manifest.load(base.index)
             if known is None:
                 raise Unavailable("this base has no index yet", where=str(base.root), hint=HINT)
             reason = _changed(base, known)  # before it is opened: damaged bytes can end in a panic of the library
+            if not reason and held:
+                return held.reader, known
             if not reason:
-                return Reader(base.index / known.generation, known.language), known
+                reader = Reader(base.index / known.generation, known.language)
+                _hold(base, _Kept(at, reader, known))
+                return reader, known
         except (Unusable, Damaged) as error:
             reason = str(error)
     raise unusable(base, reason)
+
+
+def _held(base: Base, at: Mark) -> _Kept | None:
+    held = _kept.get(str(base.root)) if _kept is not None else None
+    return held if held and held.at == at != manifest.NOTHING else None
+
+
+def _hold(base: Base, opened: _Kept) -> None:
+    if _kept is not None:
+        _kept.pop(str(base.root), None)
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        _kept[str(base.root)] = opened
 
 
 def meaning(base: Base, config: Mapping[str, Any], reader: Reader, known: Manifest) -> tuple[Meaning | None, str]:
@@ -44,7 +85,6 @@ def meaning(base: Base, config: Mapping[str, Any], reader: Reader, known: Manife
     there are none, or what they leave out."""
     from khms.index import models
     from khms.index.catchup import waiting
-    from khms.index.meaning import Meaning
     from khms.index.vector import Vectors
 
     extent = known.vectors
@@ -55,14 +95,26 @@ def meaning(base: Base, config: Mapping[str, Any], reader: Reader, known: Manife
         model = models.load(choice) if choice.id in ("", extent.model) else None
         if model is None or model.id != extent.model or model.dimension != extent.dimension:
             return None, "by words alone: the vectors are another model's (khms index makes new ones)"
-        vectors = Vectors(base.index / known.generation, extent)
+        vectors = Vectors(base.index / known.generation, extent)  # looks at the files, whatever was kept
+        found = _meaning(base, reader, vectors, model)
     except Unavailable as error:
         return None, f"by words alone: {error.message}"
     except Damaged as error:
         return None, f"by words alone: {error} (khms index makes the vectors anew)"
     left = waiting(known)
     said = f"{left} new document{'s'[: left > 1]} by words alone until the next khms index" if left else ""
-    return Meaning(reader, vectors, model), said
+    return found, said
+
+
+def _meaning(base: Base, reader: Reader, vectors: Vectors, model: Model) -> Meaning:
+    from khms.index.meaning import Meaning
+
+    held = _kept.get(str(base.root)) if _kept is not None else None
+    if held is None or held.reader is not reader:
+        return Meaning(reader, vectors, model)
+    if held.meaning is None or held.meaning[0] is not model:
+        held.meaning = (model, Meaning(reader, vectors, model))
+    return held.meaning[1]
 
 
 def unusable(base: Base, reason: str) -> Unavailable:

@@ -37,7 +37,7 @@ def documents(place: Place, path: str, data: bytes) -> tuple[Document, ...] | Fi
     if line is not None:
         return Finding("KH015", "error", path, line, "a merge-conflict marker", "settle the conflict")
     try:
-        page = markdown.parse(data, path)
+        page = markdown.parse(text, path)
     except markdown.Unreadable as error:
         return Finding("KH001", "error", path, error.line or 0, error.message, error.mend)
     return _READERS[place.kind](place, path, page)

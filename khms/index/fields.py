@@ -16,12 +16,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = 2  # raised whenever `text`, `chunks` or this module lays documents out differently: older indexes are rebuilt
+VERSION = 3  # raised whenever `text`, `chunks` or this module lays documents out differently: older indexes are rebuilt
 KEY, PATH, NAME, SHELF, REF, DAY, RECORD = "key", "path", "name", "shelf", "ref", "day", "record"
 SLOT = "slot"  # the number that the document's vectors are found by
 TITLE, STEMS, WORDS, IDENTIFIERS = "title", "stems", "words", "identifiers"
 EXACT = ("kind", "type", "status", "scope", "tag")  # filters; folded, never cut
 _STEM, _BLANK = "khms_stem", "khms_blank"
+_GAP = "|"  # no term: keeps a phrase from running out of the title into the body
 _FIELD, _ITEM = "\x1f", "\x1e"
 _analyzers: dict[str, Any] = {}
 
@@ -132,7 +133,8 @@ def lay_out(document: Document, slot: int) -> Any:
     entry.add_text(TITLE, " ".join(title.words + title.parts + title.grams))
     searched = [w for t in (name, title, tags, body) for w in t.words + t.parts + t.grams]
     entry.add_text(STEMS, " ".join(searched))
-    entry.add_text(WORDS, " ".join(title.words + body.words))
+    between = (_GAP,) if title.words and body.words else ()
+    entry.add_text(WORDS, " ".join((*title.words, *between, *body.words)))
     joined = (fold(document.id), *name.identifiers, *path.identifiers, *tags.identifiers, *title.identifiers)
     entry.add_text(IDENTIFIERS, " ".join((*dict.fromkeys(joined), *body.identifiers, *title.symbols, *body.symbols)))
     entry.add_unsigned(SLOT, slot)

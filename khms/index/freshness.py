@@ -6,6 +6,7 @@ It sees every commit, checkout and every write by rename. It does not see an edi
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 
 from khms.index import manifest
 from khms.index.manifest import NOTHING, Mark, Unusable, mark
@@ -58,16 +59,22 @@ def _head(base: Base) -> str:
 def look(base: Base, folders: Iterable[str]) -> dict[str, Mark]:
     """HEAD, its ref and packed refs of git, and the given folders of the base, as they are at this moment."""
     root = str(base.root)
-    found = {folder: mark(os.path.join(root, folder)) for folder in folders}  # noqa: PTH118
+    found = {folder: _times(os.path.join(root, folder)) for folder in folders}  # noqa: PTH118
     git = gitdir.find(base.root)
     if git is None:
         return found
-    found[f"{_GIT}HEAD"] = mark(git.folder / "HEAD")
-    found[f"{_GIT}packed-refs"] = mark(git.common / "packed-refs")
+    found[f"{_GIT}HEAD"] = _times(git.folder / "HEAD")
+    found[f"{_GIT}packed-refs"] = _times(git.common / "packed-refs")
     try:
         head = (git.folder / "HEAD").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return found
     if head.startswith("ref: "):
-        found[f"{_GIT}ref"] = mark(git.common / head.removeprefix("ref: "))
+        found[f"{_GIT}ref"] = _times(git.common / head.removeprefix("ref: "))
     return found
+
+
+def _times(path: Path | str) -> Mark:
+    """The mark without the time of changes of any kind: who may do what in a folder is no change of what is in it."""
+    at = mark(path)
+    return at if at == NOTHING else (*at[:3], 0)

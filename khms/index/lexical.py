@@ -13,7 +13,7 @@ from math import log
 from khms.errors import Unavailable
 from khms.index import fields
 from khms.index.text import Terms, content_words, fold, is_identifier, terms
-from khms.model.document import Document, Query
+from khms.model.document import UNREVIEWED, Document, Query
 from khms.values import dataclass
 
 TYPE_CHECKING = False
@@ -45,6 +45,7 @@ PRIOR = (
 MOST_TERMS = 64  # the rarest of a longer question
 LONGEST_PHRASE = 64  # words of a question that is looked for as it stands
 LAST_DAY = 99991231
+KEPT = 4096  # documents that an open reader remembers, some 6 MB
 _LIFT = 4096.0  # puts exact matches into the first pass's best, whatever BM25 says
 # Exact matches: the question names the id, stands there word for word, names a rare identifier.
 BY_ID, BY_WORDS, BY_NAME = 4, 2, 1
@@ -53,23 +54,27 @@ BY_ID, BY_WORDS, BY_NAME = 4, 2, 1
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A document that was found. `coverage` is 0-1, `exact` adds up how the question names it: BY_ID, BY_WORDS,
-    BY_NAME. `strength` orders hits of equal exactness. `slot` is the number that its vectors are found by."""
+    BY_NAME. `strength` orders hits of equal exactness. `slot` is the number that its vectors are found by. `title` is
+    the share of the question's rarity that the title covers, 0-1."""
 
     document: Document
     coverage: float
     strength: float
     exact: int
     slot: int = -1
+    title: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """Hits, best first, and what the question's stems weigh, for choosing a line to show. `reach` is the coverage of a
-    document that holds every term of the question; a short question reaches less than 1."""
+    document that holds every term of the question; a short question reaches less than 1. `asked` is the rarity that
+    coverage is a share of, 0 where no term was asked for."""
 
     hits: tuple[Scored, ...]
     weights: dict[str, float]
     reach: float = 1.0
+    asked: float = 0.0
 
 
 class Damaged(Exception):
@@ -85,6 +90,7 @@ class Reader:
         self._index = _open(folder)
         self.schema = _sound(lambda: self._index.schema)
         self._searcher = _sound(self._index.searcher)
+        self._known: dict[tuple[int, int], Document] = {}  # those that were read, for a reader that is kept open
 
     @property
     def documents(self) -> int:
@@ -109,18 +115,46 @@ class Reader:
         documents = {_at(address): (self._document(address), score) for score, address in first}
         covered = self._covered(question, exact, [document for document, _ in documents.values()])
         slots = dict(zip(documents, self._slots([address for _, address in first]), strict=True))
+        titles = question.in_titles([document.title for document, _ in documents.values()])
         hits = []
-        for at, (document, score) in documents.items():
+        for (at, (document, score)), title in zip(documents.items(), titles, strict=True):
             bits, coverage = covered.get(at, (0, 0.0))
             strength = max(0.0, score - _LIFT * bits) * coverage**COVERAGE_POWER
-            hits.append(Scored(document, coverage, strength, bits, slots[at]))
+            hits.append(Scored(document, coverage, strength, bits, slots[at], title))
         hits.sort(key=lambda hit: (-hit.exact, -hit.strength, hit.document.path, hit.document.line))
-        return Found(tuple(hits), question.stem_weights(), question.reach)
+        return Found(tuple(hits), question.stem_weights(), question.reach, question.total)
 
     def by_id(self, identity: str) -> tuple[Document, ...]:
         """Every document with exactly this id."""
         found = self._all(fields.NAME, fold(identity))
         return tuple(document for document in found if document.id == identity)
+
+    def under(
+        self, tags: Iterable[str], sorts: Iterable[tuple[float, Query]], words: Iterable[str], limit: int
+    ) -> tuple[tuple[Document, ...], int]:
+        """The documents under any of the `tags` that pass the filters of one of the `sorts`, and how many there are:
+        the `limit` that score best, and the `limit` newest. A tag counts 1, a word that stands in the title 1, a sort
+        what it is given with."""
+        from tantivy import Occur
+        from tantivy import Query as Q
+
+        def each(wanted: list[tuple[float, Any]]) -> Any:
+            return Q.boolean_query([(Occur.Should, Q.const_score_query(one, worth)) for worth, one in wanted])
+
+        passing = [(w, Q.boolean_query([(Occur.Must, c) for c in self._conditions(q)])) for w, q in sorts]
+        clauses = [
+            (Occur.Must, each([(1.0, self.term("tag", fold(tag))) for tag in tags])),
+            (Occur.Must, each(passing)),
+        ]
+        stems = fields.stems(list(words), self.language)
+        clauses += [(Occur.Should, Q.const_score_query(self.term(fields.TITLE, stem), 1.0)) for stem in stems]
+        clauses.append((Occur.MustNot, self.term(fields.SHELF, UNREVIEWED)))
+        query = Q.boolean_query(clauses)
+        best = _sound(lambda: self._searcher.search(query, limit, count=True))
+        found = [address for _, address in best.hits]
+        if best.count > limit:
+            found += [address for _, address in self._run(query, limit, order_by_field=fields.DAY)]
+        return tuple({_at(address): self._document(address) for address in found}.values()), int(best.count or 0)
 
     def referring(self, rel: str, target: str) -> tuple[Document, ...]:
         """The documents whose edge `rel` names `target`."""
@@ -209,6 +243,7 @@ class Reader:
 
         if not documents:
             return {}
+        # One by one: as a set, which Tantivy looks up by an automaton, they take twice as long.
         keys = [(Occur.Should, self.term(fields.KEY, fields.key(document))) for document in documents]
         clauses = [(Occur.Must, Q.const_score_query(Q.boolean_query(keys), 0.0))]
         clauses += [(Occur.Should, Q.const_score_query(q, share)) for q, share in question.shares()]
@@ -260,7 +295,14 @@ class Reader:
         return tuple(self._document(address) for _, address in found)
 
     def _document(self, address: Any) -> Document:
-        return _sound(lambda: fields.unpack(self._searcher.doc(address)[fields.RECORD][0]))
+        at = _at(address)
+        found = self._known.get(at)
+        if found is None:
+            found = _sound(lambda: fields.unpack(self._searcher.doc(address)[fields.RECORD][0]))
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[at] = found
+        return found
 
     def _run(self, query: Any, limit: int, **order: Any) -> Any:
         return _sound(lambda: self._searcher.search(query, limit, count=False, **order).hits)
@@ -336,6 +378,15 @@ class _Question:
 
     def stem_weights(self) -> dict[str, float]:
         return {term: weight for (field, term), weight in self.weights.items() if field == fields.STEMS}
+
+    def in_titles(self, titles: list[str]) -> list[float]:
+        """Of each title, the share of the question's rarity that its words cover."""
+        weights = self.stem_weights()
+        cut = [terms(title) for title in titles]
+        words = [[*one.words, *one.parts, *one.grams] for one in cut]
+        stems = iter(fields.stems([word for some in words for word in some], self.reader.language))
+        held = [{next(stems) for _ in some} for some in words]
+        return [round(min(1.0, sum(weights.get(stem, 0.0) for stem in some) / self.total), 4) for some in held]
 
 
 def _rarity(count: int, documents: int) -> float:

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 NAME = "manifest.json"
 SCHEMA = "khms.index/1"
-Mark = tuple[int, int, int]  # a file's size, modification time in nanoseconds, inode
+# A file's size, modification time in nanoseconds, inode, and the time of its last change of any kind. Nobody can set
+# that one, so it tells an edit in place that keeps size and time.
+Mark = tuple[int, int, int, int]
 Stored = tuple[int, int, str]  # an index file's size, modification time, SHA-256
-NOTHING: Mark = (-1, -1, -1)
+NOTHING: Mark = (-1, -1, -1, -1)
 _SUM = b'{"sum":"%08x",'
 
 
@@ -106,8 +108,8 @@ def _manifest(value: Any) -> Manifest:
 
 
 def _mark(value: Any) -> Mark:
-    size, modified, inode = value
-    return int(size), int(modified), int(inode)
+    size, modified, inode, changed = value
+    return int(size), int(modified), int(inode), int(changed)
 
 
 def save(folder: Path, manifest: Manifest) -> None:
@@ -136,12 +138,12 @@ def save(folder: Path, manifest: Manifest) -> None:
 
 
 def mark(path: Path | str) -> Mark:
-    """Size, time and inode of the file itself (a link is not followed); NOTHING where there is none."""
+    """The mark of the file itself (a link is not followed); NOTHING where there is none."""
     try:
         found = os.lstat(path)
     except OSError:
         return NOTHING
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    return found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns
 
 
 def damage(folder: Path, manifest: Manifest, *, thorough: bool = False) -> str:
@@ -178,7 +180,7 @@ def store(folder: Path, known: Mapping[str, Stored]) -> dict[str, Stored]:
     for name in sorted(path.name for path in folder.iterdir()):
         if name != "meta.json" and not name.startswith(segments):
             continue
-        size, at, _ = mark(folder / name)
+        size, at = mark(folder / name)[:2]
         old = known.get(name) if name != "meta.json" else None
         found[name] = (size, at, old[2] if old and old[:2] == (size, at) else sha256(folder / name))
     return found

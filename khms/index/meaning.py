@@ -22,7 +22,7 @@ from khms.values import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from numpy import float32, intp
@@ -83,6 +83,20 @@ class Meaning:
         except (ValueError, IndexError, OSError, MemoryError, OverflowError) as error:
             raise Damaged(f"the vectors cannot be read: {error}") from error
 
+    def directions(self, slots: Sequence[int]) -> NDArray[float32]:
+        """A row a slot: which way its document lies from the mean of the base, of length one. Zeros where it has no
+        vector."""
+        from khms.index.arrays import np
+
+        found = np.zeros((len(slots), self._model.dimension), dtype=np.float32)
+        held, ends, rows = self._vectors.slots, self._vectors.row_ends, self._vectors.rows
+        wanted = np.array(slots, dtype=np.intp)
+        records = np.searchsorted(held, wanted)
+        for place in np.flatnonzero(np.append(held, -1)[records] == wanted):
+            units = _units(rows[ends[records[place]] : ends[records[place] + 1]])[0]
+            found[place] = units.mean(axis=0) - self._mean[0]
+        return _units(found)[0]
+
     def documents(self, slots: Iterable[int]) -> dict[int, Document]:
         return self._reader.at_slots(slots)
 
@@ -141,6 +155,8 @@ class Meaning:
         from khms.index.arrays import np
 
         first, more = self._layers
+        if not more:  # a row each
+            return rows
         best = rows[first]
         for records, at in more:
             best[records] = np.maximum(best[records], rows[at])

@@ -64,7 +64,15 @@ class WordPieces(dict[str, tuple[int, ...]]):
 
     def __missing__(self, token: str) -> tuple[int, ...]:
         words = self._find(token.lower()) if token.isascii() else _words(token)
-        found = tuple(piece for word in words for piece in self._pieces(word))
+        vocabulary = self._vocabulary
+        pieces: list[int] = []
+        for word in words:
+            whole = vocabulary.get(word)
+            if whole is None or len(word) > LONGEST:
+                pieces += self._pieces(word)
+            else:
+                pieces.append(whole)
+        found = tuple(pieces)
         if len(token) <= LONGEST:
             self[token] = found
         return found

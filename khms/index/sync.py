@@ -8,6 +8,7 @@ keep the old index until the manifest names the new one.
 
 import contextlib
 import hashlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,14 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from khms.config import load
-from khms.errors import KhmsError, Unavailable
+from khms.errors import Busy, KhmsError, Unavailable
 from khms.index import manifest, models, sources, vector
-from khms.index.catchup import ALL, LATER, catch_up, clear_away, next_name, waiting
-from khms.index.changes import Changes, Lost, changes
+from khms.index.catchup import ALL, LATER, MOST_ON_THE_WAY, NEW, catch_up, clear_away, next_name, waiting
+from khms.index.changes import Changes, Lost, changes, missing
 from khms.index.documents import documents
 from khms.index.extent import Extent
 from khms.index.freshness import look
 from khms.index.lexical import Damaged, Reader
+from khms.index.looks import Looks
 from khms.index.manifest import NOTHING, Manifest, Mark, Unusable, mark
 from khms.index.reading import content
 from khms.index.sources import Place, Rules
@@ -35,7 +37,9 @@ from khms.store.layout import Base
 from khms.store.lock import hold
 
 LOCK = "index.lock"
+LOOKS = "index.looks"
 WAIT_SECONDS = 2.0
+TURN = 0.02  # seconds between two tries
 # What was written this shortly before a look may be written again without its time changing.
 RACY_NS = 20_000_000
 Progress = Callable[[int, int], None]
@@ -76,8 +80,19 @@ def refresh(
     rules = sources.rules(base, config)
     encoding = _Encoding(base, config, vectors)
     local.make(base)
-    with hold(base.locks / LOCK, "index", wait=wait):
+    looks = Looks(base.locks / LOOKS)
+
+    def by_another() -> Report | None:
+        """The report, where another process looked at all since this one came."""
+        known = _usable(base, rules)[0] if not rebuild and looks.done_since() else None
+        return _as_left(base, rules, known, started) if known is not None and _complete(known, vectors) else None
+
+    with contextlib.ExitStack() as stack:
+        left = _turn(stack, base.locks / LOCK, wait, by_another)
+        if left is not None:
+            return left
         known, reason = _usable(base, rules)
+        looks.begin()
         if rebuild and reason is None and known is not None:
             reason = "asked for"
         if reason is not None:
@@ -90,7 +105,40 @@ def refresh(
                 report = _Refresh(base, rules, None, progress, encoding).run()
             except Damaged as error:
                 raise Unavailable(f"the index cannot be built: {error}", where=str(base.index)) from error
+        looks.end()
     return replace(report, rebuilt=reason, elapsed_ms=round((time.perf_counter() - started) * 1000, 1))
+
+
+def _turn(
+    stack: contextlib.ExitStack, lock: Path, wait: float, by_another: Callable[[], Report | None]
+) -> Report | None:
+    """Waits for the lock, which `stack` holds from then on, or for the work that it is wanted for to be done. Raises
+    Busy after `wait` seconds."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            stack.enter_context(hold(lock, "index"))
+            return by_another()
+        except Busy:
+            left = by_another()
+            if left is not None:
+                return left
+            if time.monotonic() >= until:
+                raise
+        time.sleep(TURN)
+
+
+def _complete(known: Manifest, vectors: str) -> bool:
+    """Whether a refresh that found nothing changed would leave the index as it is."""
+    return vectors == LATER or (vectors == NEW and known.vectors is not None and not waiting(known))
+
+
+def _as_left(base: Base, rules: Rules, known: Manifest, started: float) -> Report:
+    """The report of a refresh whose work another process did in the meantime."""
+    skipped = [Finding(found[0], "error", path, *found[1:]) for path, found in sorted(known.skipped.items())]
+    missed = (*missing(base.root, rules), *skipped)
+    elapsed = round((time.perf_counter() - started) * 1000, 1)
+    return Report(known.docs, skipped=missed, elapsed_ms=elapsed, waiting=waiting(known))
 
 
 def verify(base: Base) -> str:
@@ -140,16 +188,24 @@ class _Encoding:
     mode: str
     failed: str = ""
 
-    def feed(self, folder: Path) -> Feed | None:
-        """What takes the documents of a whole build, while their texts are at hand."""
+    def feed(self, folder: Path, known: Manifest | None, files: int) -> Feed | None:
+        """What takes the documents of so many files while their texts are at hand. None where there are no vectors to
+        go on from, or too many files for the time that the caller has: `catch_up` sees to it."""
         if self.mode == LATER:
             return None
+        if known is not None and (known.vectors is None or waiting(known)):
+            return None
+        if known is not None and self.mode != ALL and files > MOST_ON_THE_WAY:
+            return None
         try:
-            model = models.load(models.chosen(self.base, self.config))
+            choice = models.chosen(self.base, self.config)
+            if known is not None and known.vectors is not None and known.vectors.model != choice.id:
+                return None
+            model = models.load(choice)
         except Unavailable as error:
             self.failed = error.message
             return None
-        return Feed(folder, begun(next_name(folder), model), model)
+        return Feed(folder, known.vectors if known and known.vectors else begun(next_name(folder), model), model)
 
     def catch_up(self, rules: Rules, known: Manifest) -> Manifest:
         """The manifest after those that waited have theirs; saved if it says more than before."""
@@ -230,7 +286,7 @@ class _Refresh:
             writer = reader = feed = None
             if self.known is None:
                 files.make_folder(folder)
-                feed = self.encoding.feed(folder)
+                feed = self.encoding.feed(folder, None, len(todo))
                 writer = stack.enter_context(writing(folder, self.rules.language, heap=BIG_HEAP))
             for number, (path, there, spot) in enumerate(todo):
                 if self.progress is not None and number % 100 == 0:
@@ -244,6 +300,7 @@ class _Refresh:
                 self._count(before, bool(held))
                 if before or held:
                     if writer is None:
+                        feed = self.encoding.feed(folder, self.known, len(todo))
                         writer = stack.enter_context(writing(folder, self.rules.language, heap=HEAP, slot=self.slots))
                     _put(writer, path, held, before, feed)
             if self.progress is not None:
@@ -258,16 +315,19 @@ class _Refresh:
         """The documents that `path` holds now, none where it is gone or skipped; None where nothing has changed."""
         old = self.known.seen.get(path) if self.known else None
         before = mark(self.base.root / path) if there else NOTHING
-        if old and self.known and before == old[0] != NOTHING and before[1] < self.known.at - RACY_NS:
+        if old and self.known and before == old[0] != NOTHING and _touched(before) < self.known.at - RACY_NS:
             if loose:
                 self.seen[path] = old
             return None
         data = content(self.base.root, self.rules, path) if before != NOTHING else None
         digest = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else ""
         self.folders.update(_parents(path) if before != NOTHING else ())
-        # No commit vouches for a loose file, nor for one that may have been written after git looked.
-        if loose or before[1] >= self.started - RACY_NS:
-            self.seen[path] = (before if mark(self.base.root / path) == before else NOTHING, digest)
+        # No commit vouches for a loose file, nor for one that may have been written after git looked, nor for what a
+        # link leads to: of that its own times tell nothing.
+        link = before != NOTHING and os.path.islink(self.base.root / path)  # noqa: PTH114
+        if loose or link or _touched(before) >= self.started - RACY_NS:
+            kept = not link and mark(self.base.root / path) == before
+            self.seen[path] = (before if kept else NOTHING, digest)
         if old and digest and old[1] == digest:
             return None
         self.skipped.pop(path, None)
@@ -316,6 +376,11 @@ class _Refresh:
             if path.name != self.generation:
                 with contextlib.suppress(KhmsError):
                     files.remove_tree(path)
+
+
+def _touched(at: Mark) -> int:
+    """When a file was last written, as far as its own times tell; one of them can be set at will."""
+    return max(at[1], at[3])
 
 
 def _parents(path: str) -> list[str]:

@@ -14,12 +14,15 @@ Folding is NFKC, full case folding, and plain letters for accented ones: Café i
 """
 
 from collections.abc import Iterable
+from itertools import chain
 
 from khms.values import dataclass
 
 LONGEST = 200  # characters of one term; a longer one is cut, in the index and in the question alike
 JOINERS = "_-./\\:@"
 _LEVELS = (":@", "/\\", ".", "-", "_")  # how a joined name comes apart, outermost first
+# What stands between names, as a blank, in text that is ASCII.
+_APART = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in JOINERS)}
 _EDGES = "\"'`()[]{}<>,;:!?*|=$^~%&."
 _REMEMBERED = 100_000  # pieces kept analysed: some 30 MB at the most
 
@@ -63,35 +66,52 @@ class Terms:
     symbols: tuple[str, ...] = ()
 
 
-_memory: dict[str, "str | Terms"] = {}  # a piece that is one plain word is kept as that word
+class _Memory(dict[str, tuple[str, ...]]):
+    """The words of every piece that was ever analysed; `odd` holds the other terms of those that have any. A text is
+    then two passes of the interpreter's own loops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.odd: dict[str, Terms] = {}
+
+    def __missing__(self, raw: str) -> tuple[str, ...]:
+        found = _analyse(raw)
+        if isinstance(found, str):
+            words: tuple[str, ...] = (found,)
+        else:
+            words = found.words
+            if found.parts or found.grams or found.identifiers or found.symbols:
+                self.odd[raw] = found
+        self[raw] = words
+        return words
+
+    def make_room(self) -> None:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+            self.odd.clear()
+
+
+_memory = _Memory()
 
 
 def terms(text: str) -> Terms:
     """The search terms of `text`; never raises, whatever the text is."""
-    words: list[str] = []
-    parts: list[str] = []
-    grams: list[str] = []
-    identifiers: list[str] = []
-    symbols: list[str] = []
+    pieces: list[str] = []
     for line in text.splitlines():
-        for raw in _unmarked(line.split()):
-            found = _memory.get(raw) or _remember(raw)
-            if isinstance(found, str):
-                words.append(found)
-                continue
-            words += found.words
-            parts += found.parts
-            grams += found.grams
-            identifiers += found.identifiers
-            symbols += found.symbols
-    return Terms(tuple(words), tuple(parts), tuple(grams), tuple(identifiers), tuple(symbols))
-
-
-def _remember(raw: str) -> "str | Terms":
-    if len(_memory) >= _REMEMBERED:
-        _memory.clear()
-    found = _memory[raw] = _analyse(raw)
-    return found
+        pieces += _unmarked(line.split())
+    _memory.make_room()
+    words = tuple(chain.from_iterable(map(_memory.__getitem__, pieces)))
+    odd = _memory.odd
+    others = [odd[raw] for raw in filter(odd.__contains__, pieces)]
+    if not others:
+        return Terms(words)
+    return Terms(
+        words,
+        tuple([part for one in others for part in one.parts]),
+        tuple([gram for one in others for gram in one.grams]),
+        tuple([name for one in others for name in one.identifiers]),
+        tuple([symbol for one in others for symbol in one.symbols]),
+    )
 
 
 def _unmarked(pieces: list[str]) -> list[str]:
@@ -174,6 +194,10 @@ class _Reading:
 
     def terms(self) -> Terms:
         text, start, end = self.text, 0, len(self.text)
+        if text.isascii() and "+" not in text and "#" not in text:  # nothing that completes a name
+            for run in text.translate(_APART).split():
+                self._name(run, "")
+            start = end
         while start < end:
             stop = start
             while stop < end and (text[stop] in JOINERS or _is_word(text[stop])):
@@ -216,7 +240,7 @@ class _Reading:
             return
         if name.isalnum():
             level = len(_LEVELS)
-        while level < len(_LEVELS) and not any(j in name for j in _LEVELS[level]):
+        while level < len(_LEVELS) and not any(joiner in name for joiner in _LEVELS[level]):
             level += 1
         if level == len(_LEVELS):
             self._word(name)
@@ -230,6 +254,9 @@ class _Reading:
 
     def _word(self, word: str) -> None:
         """A word without joiners: cut where a script without blanks begins or ends."""
+        if word.isascii():
+            self._spaced(word)
+            return
         start = 0
         for index in range(1, len(word) + 1):
             if index == len(word) or _is_unspaced(word[index]) != _is_unspaced(word[start]):

@@ -11,6 +11,7 @@ manifest names: a reader maps as far as that, so it sees nothing of what is writ
 
 from __future__ import annotations
 
+import struct
 import zlib
 from dataclasses import replace
 from functools import cached_property
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from khms.index.embedding import Model
     from khms.model.document import Document
 
+_RECORD = struct.Struct("<3I")
 AT_ONCE = 512  # chunks that are gathered before they are encoded and written
 
 
@@ -54,7 +56,18 @@ def damage(folder: Path, extent: Extent, *, thorough: bool = False) -> str:
             return f"{part}-{extent.name} is missing or was cut"
         if (thorough or now[1] != held.at) and checksum(extent.path(folder, part), held.size) != held.crc:
             return f"{part}-{extent.name} was changed"
-    return ""
+    return "" if not extent.records.size or _fits(folder, extent) else "the vectors do not fit their records"
+
+
+def _fits(folder: Path, extent: Extent) -> bool:
+    """Whether the last record ends where the rows and pieces do: with another dimension, rows would be read askew."""
+    try:
+        with extent.path(folder, "records").open("rb") as file:
+            file.seek(extent.records.size - _RECORD.size)
+            _, rows, pieces = _RECORD.unpack(file.read(_RECORD.size))
+    except (OSError, struct.error):
+        return False
+    return bool(rows * extent.dimension == extent.vectors.size and pieces * extent.piece_bytes == extent.pieces.size)
 
 
 def checksum(path: Path, size: int) -> int:
@@ -76,15 +89,15 @@ class Feed:
     def __init__(self, folder: Path, extent: Extent, model: Model) -> None:
         self._folder, self._extent, self._model = folder, extent, model
         self._parts = {part: extent.part(part) for part in PARTS}
-        self._waiting: list[tuple[int, list[list[int]]]] = []
+        self._waiting: list[tuple[int, list[str]]] = []
         self._count = 0
         self._upto = extent.upto
 
     def add(self, slot: int, document: Document) -> None:
         self.skip(slot)
-        cut = [self._model.cut(chunk) for chunk in chunks(document)]
-        self._waiting.append((slot, cut))
-        self._count += len(cut)
+        texts = chunks(document)
+        self._waiting.append((slot, texts))
+        self._count += len(texts)
         if self._count >= AT_ONCE:
             self._write()
 
@@ -113,13 +126,15 @@ class Feed:
         from khms.index.arrays import np
         from khms.index.embedding import quantised
 
-        vectors = self._model.encode([ids for _, cut in self._waiting for ids in cut])
+        # All of them at once: to change between this and the reading of files at every document costs a third more.
+        cuts = [(slot, [self._model.cut(text) for text in texts]) for slot, texts in self._waiting]
+        vectors = self._model.encode([ids for _, cut in cuts for ids in cut])
         told: NDArray[Any] = np.any(vectors, axis=1)
         records, pieces, row = [], [], 0
         rows_end = self._parts["vectors"].size // self._extent.dimension
         pieces_end = self._parts["pieces"].size // self._extent.piece_bytes
-        for slot, cut in self._waiting:
-            once = sorted({piece for ids in cut for piece in ids})
+        for slot, cut in cuts:
+            once = sorted(set().union(*cut))
             kept = int(told[row : row + len(cut)].sum())
             row += len(cut)
             if not kept:

@@ -148,3 +148,10 @@ def fill_unit(root: Path, name: str, candidates: int, line: str) -> None:
             "flags": [],
         }
         (folder / f"C{i}.md").write_text(markdown.render(meta, f"It was the {words}.\n"), encoding="utf-8")
+
+
+def question(number: int) -> str:
+    """What somebody would ask of such a base; every number another question."""
+    rng = random.Random(f"question {number}")
+    noun, other = rng.sample(NOUNS, 2)
+    return f"why does the {noun} lose the {other} {rng.choice(PLACES)} in the {rng.choice(NOUNS)}"

@@ -12,3 +12,11 @@ except ImportError:
 
 def sha256_hex(data: bytes) -> str:
     return str(sha256(data).hexdigest())
+
+
+def session_key(session: str) -> str:
+    """The name of an agent host's session in file names and logs, which never show its id."""
+    return sha256_hex(session.encode("utf-8", "surrogatepass"))[:32]
+
+
+NOBODY = session_key("")  # of an event whose host named no session

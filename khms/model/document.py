@@ -1,6 +1,12 @@
 """What is indexed, what is asked, what is found: the values that the index and recall pass to each other."""
 
+from __future__ import annotations
+
 from khms.values import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from khms.model.belief import Belief
 
 LIVE = "live"  # answers every question
 FOG = "fog"  # the archive: answers only where fog is asked for
@@ -63,8 +69,10 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer. `score` is 0-1: the share of the question's rarity that the document covers. Ranks count from 1,
-    None where that channel did not find it. `note` says in words what is special about it."""
+    """One answer. `score` is 0-1: how sure it is that the document is about the question, in the same unit for every
+    base and channel (recall/relevance.py). Ranks count from 1, None where that channel did not find it. `note` says in
+    words what is special about it. `base` is empty, or the root of the other base that it comes from; then its path is
+    absolute. `exact` says how the question names it, 0 where it does not. `belief` is a derived card's."""
 
     id: str
     kind: str
@@ -83,8 +91,12 @@ class Hit:
     links: tuple[Link, ...] = ()
     correctors: tuple[Link, ...] = ()
     note: str = ""
+    base: str = ""
+    exact: int = 0
+    belief: Belief | None = None
 
     def as_json(self) -> dict[str, object]:
+        other = {"base": self.base} if self.base else {}
         return {
             "id": self.id,
             "kind": self.kind,
@@ -103,4 +115,6 @@ class Hit:
             "links": [link.as_json() for link in self.links],
             "correctors": [link.as_json() for link in self.correctors],
             "note": self.note,
+            "belief": self.belief and self.belief.as_json(),
+            **other,
         }

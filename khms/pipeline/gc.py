@@ -166,6 +166,14 @@ def _index(yard: Yard) -> None:
                 yard.sweep("an older index", path)
 
 
+def _past(yard: Yard) -> None:
+    """The base as it was, written out for a question; the next one writes it again."""
+    from khms.index import past
+
+    for path in past.old(yard.base):
+        yard.sweep("the base as of an older commit", path)
+
+
 def _branches(yard: Yard) -> None:
     """Local branches of units of which everything has arrived on this one, by a merge or squashed."""
     repo, head = yard.repo, yard.repo.head()
@@ -218,6 +226,7 @@ SWEEPS: Mapping[str, Callable[[Yard], None]] = {
     "logs": _logs,
     "states": _states,
     "index": _index,
+    "past": _past,
     "branches": _branches,
 }
 

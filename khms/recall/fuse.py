@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from math import exp, log
 
-from khms.index.lexical import Found
+from khms.index.lexical import Found, Scored
 from khms.index.meaning import Feeling, Felt
 from khms.model.document import Document
 from khms.recall.rank import Ranked
+from khms.recall.relevance import by_both, by_words
 from khms.values import dataclass
 
 TYPE_CHECKING = False
@@ -83,7 +84,10 @@ def fuse(found: Found, feeling: Feeling, documents: Mapping[int, Document], weig
     by_slot = {one.slot: one for one in feeling.felt}
     words = {hit.slot: (rank, hit) for rank, hit in enumerate(found.hits, 1)}
     covered = max((hit.coverage for hit in found.hits), default=0.0) or 1.0
-    gate = _gate(max((one.well for one in feeling.felt), default=0.0), weights)
+    # A document that has no vector yet has its words alone to speak for it: what it covers of the question's own rarity
+    # stands for what it meets, and for how well.
+    alone = {hit.slot: _own(found, hit) for hit in found.hits if hit.slot not in by_slot}
+    gate = _gate(max([*(one.well for one in feeling.felt), *alone.values()], default=0.0), weights)
     ranked = []
     for slot in dict.fromkeys([*words, *by_slot]):
         rank, hit = words.get(slot, (None, None))
@@ -93,17 +97,18 @@ def fuse(found: Found, feeling: Feeling, documents: Mapping[int, Document], weig
             continue
         coverage = hit.coverage if hit else 0.0
         strength = hit.strength * (coverage / covered) ** 0.5 if hit else 0.0
-        own = coverage / found.reach if found.reach else 0.0
+        own = _own(found, hit) if hit else 0.0
         certain = certainty(one.apart, feeling.rows) if one else 0.0
         ranked.append(
             Ranked(
                 document,
-                max(coverage, certain),
-                max(0.0, _worth(strength, coverage, one, gate, weights)),
+                by_both(found, hit, one, feeling.rows) if one else by_words(found, hit) if hit else 0.0,
+                max(0.0, _worth(strength, own, one, gate, weights)),
                 hit.exact if hit else 0,
                 lexical_rank=rank,
                 dense_rank=one.rank if one else None,
                 evidence=max(certain, own / 2 if one else own),
+                slot=slot,
             )
         )
     return sorted(ranked, key=lambda hit: (-hit.exact, -hit.strength, hit.document.path, hit.document.line))
@@ -114,11 +119,15 @@ def certainty(apart: float, rows: int, c: Certainty = CERTAINTY) -> float:
     return round(1 / (1 + exp(-(c.start + c.apart * apart - c.rows * log(rows + c.few)))), 4)
 
 
-def _worth(strength: float, coverage: float, one: Felt | None, gate: float, w: Weights) -> float:
-    """The evidence for a document, added up. One that has no vector yet has the words alone to speak for it: what it
-    covers stands for what it meets."""
+def _own(found: Found, hit: Scored) -> float:
+    """The share of the question's own rarity that a hit covers."""
+    return hit.coverage / found.reach if found.reach else 0.0
+
+
+def _worth(strength: float, own: float, one: Felt | None, gate: float, w: Weights) -> float:
+    """The evidence for a document, added up."""
     if one is None:
-        return gate * (w.strength * strength + w.met * coverage) + (1 - gate) * w.met_else * coverage
+        return gate * (w.strength * strength + w.met * own) + (1 - gate) * w.met_else * own
     length = log(min(max(one.pieces, 1), w.enough))
     by_words = w.strength * strength + w.met * one.met + w.near * one.near + w.out * one.out + w.length * length
     by_nearness = w.met_else * one.met + w.aside_else * one.aside + w.out_else * one.out

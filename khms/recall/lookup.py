@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from khms import config
 from khms.check.context import proofs
 from khms.errors import No, Refused
 from khms.model.approval import Approval
-from khms.model.belief import Belief, beliefs
+from khms.model.belief import Belief, beliefs, figures
 from khms.model.card import Card, is_card_id, links_of
 from khms.model.document import Link
 from khms.model.receipt import decided
@@ -62,7 +63,6 @@ class Found:
     warning: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        held = self.belief
         return {
             "schema": "khms.show/1",
             "kind": self.kind,
@@ -75,8 +75,7 @@ class Found:
             "links": [link.as_json() for link in self.links],
             "named_by": [link.as_json() for link in self.named_by],
             "correctors": [link.as_json() for link in self.correctors],
-            "belief": held
-            and {"value": held.value, "supporters": list(held.supporters), "opposers": list(held.opposers)},
+            "belief": self.belief and self.belief.as_json(),
             "history": [event.as_json() for event in self.history],
             "notes": list(self.notes),
             "proof": self.proof or None,
@@ -145,7 +144,7 @@ def _card(base: Base, identity: str) -> Found | None:
         links=own,
         named_by=naming,
         correctors=correcting,
-        belief=beliefs(shelf.cards).get(card.id),
+        belief=beliefs(shelf.cards, figures(config.load(base.root))).get(card.id),
         history=tuple(_history(records or [], card.id)),
         notes=tuple(notes),
         proof=stands,

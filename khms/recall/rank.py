@@ -1,6 +1,6 @@
 """What becomes of the hits between the search and the answer: a line of small steps, each a pure function.
 
-    fuse -> once -> succeeded -> visible -> by status -> on record
+    fuse -> once -> succeeded -> visible -> on record -> weighed (`priors`) -> spread (`diversity`)
 
 A card that was superseded is never shown in its successor's place, and never alone.
 """
@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from khms.index.lexical import BY_ID, Found
 from khms.model.document import FOG, UNREVIEWED, Document
+from khms.recall.relevance import by_words
 from khms.values import dataclass
 
-# What a hit's strength is worth by status: among hits alike, active comes before challenged before refuted. The figures
-# are a choice, not a measurement: a challenged card has to match a fifth better to come first.
-STATUS_WORTH = {"challenged": 0.8, "refuted": 0.6, "superseded": 0.5, "condensed": 0.5}
 _FLAGS = {"challenged": "CHALLENGED", "refuted": "REFUTED", "superseded": "SUPERSEDED", "condensed": "CONDENSED"}
 # Of a strength below this share of the best one's a document without a word of the question is left out. On the
 # development sets nothing that is right lies there (recall@10 of chat turns 69.1 and 70.4 with it, 69.3 and 70.5
@@ -26,7 +24,7 @@ Successors = Callable[[Document], Sequence[Document]]
 class Ranked:
     """A hit on its way to the answer. Ranks count from 1; `note` says what is special about it. `evidence` is 0-1: how
     much speaks for its being about the question at all, which neither its place nor its score tells: the best of
-    nothing is first, and a short question wholly covered scores little."""
+    nothing is first, and a short question wholly covered scores little. `slot` is where its vectors are found."""
 
     document: Document
     score: float
@@ -36,6 +34,7 @@ class Ranked:
     dense_rank: int | None = None
     note: str = ""
     evidence: float = 1.0
+    slot: int = -1
 
 
 def fuse(found: Found) -> list[Ranked]:
@@ -43,11 +42,12 @@ def fuse(found: Found) -> list[Ranked]:
     return [
         Ranked(
             hit.document,
-            hit.coverage,
+            by_words(found, hit),
             hit.strength,
             hit.exact,
             lexical_rank=rank,
             evidence=hit.coverage / found.reach if found.reach else 0.0,
+            slot=hit.slot,
         )
         for rank, hit in enumerate(found.hits, 1)
     ]
@@ -87,6 +87,7 @@ def succeeded(hits: Sequence[Ranked], successors: Successors) -> list[Ranked]:
                     known.dense_rank if known else None,
                     f"supersedes {hit.document.id}, which matched",
                     max(known.evidence, hit.evidence) if known else hit.evidence,
+                    known.slot if known else -1,
                 )
                 placed.setdefault(document.id, better)
         placed.setdefault(hit.document.id, hit)
@@ -105,13 +106,25 @@ def visible(hits: Iterable[Ranked], *, include_fog: bool) -> list[Ranked]:
     ]
 
 
-def by_status(hits: Sequence[Ranked]) -> list[Ranked]:
-    """Exact matches first, then by strength and status; a superseded card comes after what stands in its place."""
+def weighed(hits: Sequence[Ranked], worth: Callable[[Document], float]) -> list[Ranked]:
+    """Exact matches first, then by strength times what the document is worth (`priors`), equals as they stand: so a
+    superseded card comes after what stands in its place."""
+    held = [hit if (factor := worth(hit.document)) == 1 else _times(hit, factor) for hit in hits]
+    return sorted(held, key=lambda hit: (-hit.exact, -hit.strength))
 
-    def order(hit: Ranked) -> tuple[int, float]:
-        return -hit.exact, -hit.strength * STATUS_WORTH.get(hit.document.status, 1.0)
 
-    return sorted(hits, key=order)
+def _times(hit: Ranked, factor: float) -> Ranked:
+    return Ranked(
+        hit.document,
+        hit.score,
+        hit.strength * factor,
+        hit.exact,
+        hit.lexical_rank,
+        hit.dense_rank,
+        hit.note,
+        hit.evidence,
+        hit.slot,
+    )
 
 
 def flags(document: Document) -> tuple[str, ...]:

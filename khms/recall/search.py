@@ -8,8 +8,10 @@ from functools import partial
 from khms.errors import Busy, Unavailable
 from khms.index import current, freshness
 from khms.index.lexical import Damaged, Found, Reader
+from khms.model.belief import figures as belief_figures
 from khms.model.document import FOG, UNREVIEWED, Hit, Query
-from khms.recall import links, rank, snippet
+from khms.recall import diversity, links, priors, project, rank, snippet
+from khms.recall.belief import belief
 from khms.recall.query import demand, parse, plain
 from khms.recall.rank import Ranked
 from khms.store.layout import Base
@@ -17,14 +19,18 @@ from khms.values import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
     from typing import Any
 
     from khms.index.meaning import Meaning
+    from khms.model.belief import Belief
 
 SCHEMA = "khms.recall/1"
 HYBRID, LEXICAL = "hybrid", "lexical"
+_NEAR = 2  # so many times what is shown can belief bring up
 LEXICAL_ONLY = "by words alone, as it was asked"
+PATIENCE = 0.8  # seconds that a question waits for others who refresh the index; then it is answered by what is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,8 @@ class Answer:
     be behind the base. `rebuilt` is empty, or says why the index that was there could not be used and was built anew on
     the way. `failed` is empty, or says why the index could not be brought up to date. `skipped` counts the files that
     it could not take in: what they say is missing from every answer. `elsewhere` counts, where there are no hits, what
-    the shelves that were not asked hold: unreviewed, fog."""
+    the shelves that were not asked hold: unreviewed, fog. `others` are further bases that were asked too, each by its
+    root, with what is to be known of its part; all else is said of the first base."""
 
     query: str
     hits: tuple[Hit, ...]
@@ -46,6 +53,7 @@ class Answer:
     failed: str = ""
     skipped: int = 0
     elsewhere: tuple[tuple[str, int], ...] = ()
+    others: tuple[tuple[str, str], ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -62,6 +70,7 @@ class Answer:
             "failed": self.failed or None,
             "skipped": self.skipped,
             "elsewhere": dict(self.elsewhere),
+            "others": [{"root": root, "note": note or None} for root, note in self.others],
             "hits": [hit.as_json() for hit in self.hits],
         }
 
@@ -79,6 +88,7 @@ def recall(
     refresh: bool = False,
     strict: bool = False,
     by_meaning: bool = True,
+    here: Path | None = None,
 ) -> Answer:
     """The `limit` best hits for `text`, best first; none is an answer too.
 
@@ -86,8 +96,9 @@ def recall(
     for a text that was not written for a search; `strict` raises Usage for a filter that nothing can pass, as a person
     who typed it wants to know. `snippets` False reads no file and lists correctors alone. `refresh` brings the index up
     to date first; where that cannot be done, the index as it is answers and `failed` says why. `by_meaning` False asks
-    by words alone, which loads no model, and leaves it to the caller what is too little to be said. Raises Unavailable
-    where there is no index that can be trusted.
+    by words alone, which loads no model, and leaves it to the caller what is too little to be said. `here` is the
+    folder that is worked in: what holds for its project comes before what is nearly as good. Raises Unavailable where
+    there is no index that can be trusted.
     """
     began = time.perf_counter()
     if config is None:
@@ -110,9 +121,10 @@ def recall(
         meaning, said = current.meaning(base, config, reader, known) if by_meaning else (None, LEXICAL_ONLY)
         if meaning is None and by_meaning and looked.wordless:
             said = f"by words alone: {looked.wordless}"
-        asked = _Asked(base, reader, meaning, query, depth, config["recall.floor"] if by_meaning else 0.0)
+        asked = _Asked(base, reader, meaning, query, depth, config["recall.floor"] if by_meaning else 0.0, config, here)
         ranked, weights = _ranked(asked, include_fog, unreviewed)
-        hits = [_hit(base, reader, hit, weights, snippets) for hit in ranked[:most]]
+        ranked, believed = _placed(asked, ranked, most, snippets)
+        hits = [_hit(base, reader, hit, weights, snippets, believed) for hit in ranked[:most]]
         return Answer(
             query=text,
             hits=_flagged(base, hits) if refresh and snippets else tuple(hits),
@@ -157,7 +169,7 @@ def _refreshed(base: Base, config: Mapping[str, Any], damage: str = "") -> _Look
     from khms.index.sync import refresh
 
     try:
-        report = refresh(base, config=config, rebuild=bool(damage), vectors=NEW)
+        report = refresh(base, config=config, rebuild=bool(damage), vectors=NEW, wait=PATIENCE)
         return _Look("", damage or report.rebuilt or "", len(report.skipped), report.wordless)
     except (Busy, Unavailable) as error:
         try:
@@ -187,6 +199,8 @@ class _Asked:
     query: Query
     depth: int
     floor: float
+    config: Mapping[str, Any]
+    here: Path | None
 
 
 def _ranked(asked: _Asked, include_fog: bool, unreviewed: bool) -> tuple[list[Ranked], dict[str, float]]:
@@ -196,8 +210,33 @@ def _ranked(asked: _Asked, include_fog: bool, unreviewed: bool) -> tuple[list[Ra
     if unreviewed:
         hits = _waiting(asked.base, hits)
     hits = rank.succeeded(hits, partial(links.successors, asked.reader))
-    hits = rank.by_status(rank.visible(hits, include_fog=include_fog))
-    return rank.on_record(hits, asked.floor), found.weights
+    return rank.on_record(rank.visible(hits, include_fog=include_fog), asked.floor), found.weights
+
+
+def _placed(asked: _Asked, hits: list[Ranked], most: int, snippets: bool) -> tuple[list[Ranked], dict[int, Belief]]:
+    """The hits in the order in which they are shown, and what is believed of those that could be shown."""
+    config = asked.config
+    by, here = priors.figures(config), project.at_hand(asked.base, config, asked.here)
+    placed = rank.weighed(hits, lambda document: priors.worth(document, by, here))
+    weights = belief_figures(config)
+    known = ((id(hit.document), belief(asked.reader, hit.document, weights)) for hit in placed[: _NEAR * most])
+    held = {at: found for at, found in known if found is not None}
+    if held:
+        values = {at: priors.of_belief(found.value, by.belief) for at, found in held.items()}
+        placed = rank.weighed(placed, lambda document: values.get(id(document), 1.0))
+    alike = _alike(asked, diversity.pool(placed, most), snippets)
+    if alike is not None:
+        share, least = config["recall.diversity"], config["recall.alike"]
+        placed = diversity.spread(placed, alike, most=most, share=share, least=least)
+    return placed, held
+
+
+def _alike(asked: _Asked, hits: Sequence[Ranked], snippets: bool) -> diversity.Alike | None:
+    """How the likeness of hits is told: by their vectors, else by their words where files may be read for it."""
+    if asked.meaning is not None:
+        return diversity.by_vectors(asked.meaning.directions([hit.slot for hit in hits]))
+    root = asked.base.root
+    return diversity.by_words(hits, lambda hit: snippet.body(root, hit.document)) if snippets else None
 
 
 def _fused(asked: _Asked, found: Found, hidden: tuple[str, ...]) -> list[Ranked]:
@@ -237,7 +276,14 @@ def _elsewhere(asked: _Asked, include_fog: bool, unreviewed: bool) -> tuple[tupl
     return tuple((shelf, count) for shelf, count in found if count)
 
 
-def _hit(base: Base, reader: Reader, hit: Ranked, weights: dict[str, float], snippets: bool) -> Hit:
+def _hit(
+    base: Base,
+    reader: Reader,
+    hit: Ranked,
+    weights: dict[str, float],
+    snippets: bool,
+    believed: Mapping[int, Belief],
+) -> Hit:
     document = hit.document
     correcting = links.correctors(reader, document) if document.kind == "card" else ()
     line, text = document.line, ""
@@ -261,4 +307,6 @@ def _hit(base: Base, reader: Reader, hit: Ranked, weights: dict[str, float], sni
         links=links.neighbours(reader, document, correcting) if snippets else (),
         correctors=correcting,
         note=hit.note,
+        belief=believed.get(id(document)),
+        exact=hit.exact,
     )

@@ -14,7 +14,7 @@ from datetime import date
 from functools import lru_cache
 from urllib.parse import quote
 
-from khms.model.belief import Belief, beliefs, level
+from khms.model.belief import FIGURES, Belief, Figures, beliefs, level
 from khms.model.card import ARCHIVED, STATUSES, Card, id_number, is_card_id
 from khms.model.tags import Registry
 from khms.render.text import code, text
@@ -34,8 +34,10 @@ NORMATIVE = ("principle", "policy")
 AGES = ((7, "The last 7 days"), (30, "The last 30 days"), (90, "The last 90 days"), (1 << 30, "Older"))
 
 
-def memory(shelf: list[Card], cards: Mapping[str, Card], topics: Mapping[str, list[Card]]) -> list[str]:
-    held = beliefs(cards)
+def memory(
+    shelf: list[Card], cards: Mapping[str, Card], topics: Mapping[str, list[Card]], by: Figures = FIGURES
+) -> list[str]:
+    held = beliefs(cards, by)
     active = _active(shelf)
     normative = [card for card in active if card.type in NORMATIVE]
     normative.sort(key=lambda card: -round(held.get(card.id, Belief(0.0)).value, 2))
@@ -51,14 +53,14 @@ def memory(shelf: list[Card], cards: Mapping[str, Card], topics: Mapping[str, li
         _counts(shelf),
         "",
     ]
-    believed = [_line(card, 0, held.get(card.id)) for card in normative[:12]]
+    believed = [line(card, 0, held.get(card.id)) for card in normative[:12]]
     lines += _section("Principles and policies", believed, len(normative), "--type principle --type policy")
-    lines += _section("Gotchas", [_line(card) for card in gotchas[:12]], len(gotchas), f"--tag {GOTCHA}")
-    doubtful = [_line(card) for card in doubted[:8]]
+    lines += _section("Gotchas", [line(card) for card in gotchas[:12]], len(gotchas), f"--tag {GOTCHA}")
+    doubtful = [line(card) for card in doubted[:8]]
     lines += _section("Challenged and refuted", doubtful, len(doubted), "--status challenged --status refuted")
     lines += _section("Newest", [_dated(card) for card in active[:8]], 0, "")
     lines += ["## Where to look", ""]
-    lines += [f"- [memory/views/tags.md]({TAGS_PAGE}): {_many(len(topics), 'tag')} in use, each with its page"]
+    lines += [f"- [memory/views/tags.md]({TAGS_PAGE}): {many(len(topics), 'tag')} in use, each with its page"]
     lines += [f"- [memory/views/recent.md]({RECENT_PAGE}): what came in last"]
     lines += ["- memory/know/: the cards; memory/archive/know/: those that others replaced; journal/: the days", ""]
     lines += ["## Commands", "", "```"]
@@ -141,7 +143,7 @@ def topic_page(tag: str, members: list[Card], tags: Registry | None) -> list[str
     if doubted:
         rows += ["## Challenged and refuted", "", *doubted, ""]
     kept = _cut(rows, PAGE_LINES - len(lines), f"khms card list --tag {shlex.quote(tag)}")
-    return [*lines, *(row if isinstance(row, str) else _line(row, 3) for row in kept)]
+    return [*lines, *(row if isinstance(row, str) else line(row, 3) for row in kept)]
 
 
 def _cut(rows: Sequence[str | Card], room: int, command: str) -> list[str | Card]:
@@ -162,14 +164,14 @@ def _counts(cards: Sequence[Card]) -> str:
     odd = sum(number for status, number in count.items() if status not in STATUSES)
     newest = _newest(cards)
     said = ", ".join([*known, *([f"{odd} of another status"] if odd else [])])
-    return f"{_many(len(cards), 'card')}: {said}." + (f" Newest: {newest}." if newest != date.min else "")
+    return f"{many(len(cards), 'card')}: {said}." + (f" Newest: {newest}." if newest != date.min else "")
 
 
-def _many(number: int, noun: str) -> str:
+def many(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
-def _line(card: Card, up: int = 0, belief: Belief | None = None) -> str:
+def line(card: Card, up: int = 0, belief: Belief | None = None) -> str:
     """One card as a list item: its id as a link, its title, and what a reader must know of it. `up` is how many folders
     the page stands below the base's root."""
     said = []
@@ -189,7 +191,7 @@ def _pointer(card_id: str, path: str, title: str, up: int) -> str:
 
 
 def _dated(card: Card, up: int = 0) -> str:
-    return f"{_line(card, up)} ({_day(card)})"
+    return f"{line(card, up)} ({_day(card)})"
 
 
 def topics(shelf: list[Card], tags: Registry | None) -> dict[str, list[Card]]:

@@ -19,7 +19,7 @@ _FIRST = re.compile(r"[-+=#>]|\d+[.)]")  # what makes a heading, list or quotati
 def text(raw: str, most: int = LINE_CHARS) -> str:
     """`raw` as plain text inside a Markdown line, at most `most` characters before escaping. Underscores inside a word
     stay bare, so that identifiers can be read and copied."""
-    shown = _visible(raw)
+    shown = visible(raw)
     if len(shown) > most:
         shown = shown[: most - 1].rstrip() + "…"
     escaped = _SPECIAL.sub(_escaped, shown)
@@ -33,14 +33,14 @@ def _escaped(match: re.Match[str]) -> str:
 
 def code(raw: str) -> str:
     """`raw` as a code span, whatever backticks it holds."""
-    shown = _visible(raw)
+    shown = visible(raw)
     fence = "`"
     while fence in shown:
         fence += "`"
     return f"{fence} {shown} {fence}" if "`" in shown else f"{fence}{shown}{fence}"
 
 
-def _visible(raw: str) -> str:
+def visible(raw: str) -> str:
     """`raw` on one line without controls, lone surrogates and hidden direction changes."""
     if raw.isprintable():
         return " ".join(raw.split())

@@ -6,23 +6,25 @@ left alone.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from khms.errors import Unavailable
+from khms import config
+from khms.errors import Refused, Unavailable
+from khms.model.belief import FIGURES, Figures, figures
 from khms.model.card import Card
 from khms.model.tags import Registry
 from khms.render import pages
 from khms.render.pages import MARKER, MEMORY, MEMORY_LINES, PAGE_LINES, RECENT_PAGE, TAGS_PAGE, TOPICS
 from khms.store import files
-from khms.store.layout import VIEWS, Base
+from khms.store.layout import CONFIG, VIEWS, Base
 
 Pages = dict[str, bytes]
 
 
-def views(cards: Mapping[str, Card], tags: Registry | None = None) -> Pages:
+def views(cards: Mapping[str, Card], tags: Registry | None = None, by: Figures = FIGURES) -> Pages:
     """Every generated file of a base that holds `cards`: base path -> bytes."""
     shelf = sorted(cards.values(), key=pages.age_key, reverse=True)
     topics = pages.topics(shelf, tags)
     found = {
-        MEMORY: _page(pages.memory(shelf, dict(cards), topics), MEMORY_LINES),
+        MEMORY: _page(pages.memory(shelf, dict(cards), topics, by), MEMORY_LINES),
         TAGS_PAGE: _page(pages.tags_page(topics, tags), PAGE_LINES),
         RECENT_PAGE: _page(pages.recent_page(shelf), PAGE_LINES),
     }
@@ -61,7 +63,7 @@ def wanted(base: Base, cards: Mapping[str, Card]) -> Pages:
     """The generated files of `base` as `cards` would have them."""
     from khms.store import tags
 
-    return views(cards, tags.registry(base))
+    return views(cards, tags.registry(base), _figures(_bytes(base, CONFIG)))
 
 
 def for_base(base: Base, cards: Mapping[str, Card]) -> dict[str, bytes | None]:
@@ -85,12 +87,23 @@ def for_tree(
 ) -> dict[str, bytes | None]:
     """The generated files of a commit that holds `cards`, and None for each page that nothing stands behind any more.
     `read` gives what the commit has at a path, `listed` its files; someone else's are left out."""
-    fresh = views(cards, tags)
+    fresh = views(cards, tags, _figures(read(CONFIG)))
     found: dict[str, bytes | None] = {p: data for p, data in fresh.items() if (read(p) or MARKER).startswith(MARKER)}
     for path in listed:
         if path.startswith(TOPICS + "/") and path not in fresh and (read(path) or b"").startswith(MARKER):
             found[path] = None
     return found
+
+
+def _figures(settings: bytes | None) -> Figures:
+    """What belief is computed with, from the base's own configuration alone: the same base gives the same bytes,
+    whoever the user is. The defaults where that cannot be read; whoever loads it says what is wrong with it."""
+    if not settings:
+        return FIGURES
+    try:
+        return figures(config.parse(settings.decode("utf-8-sig"), CONFIG))
+    except (Refused, UnicodeDecodeError):
+        return FIGURES
 
 
 def _bytes(base: Base, path: str) -> bytes | None:

@@ -25,8 +25,7 @@ def find(path: Path) -> GitDir | None:
             return GitDir(folder, dot, dot)
         if dot.is_file():
             target = _pointer(dot, "gitdir: ")
-            if target is not None:
-                return GitDir(folder, target, _common(target))
+            return GitDir(folder, target, _common(target)) if target is not None else None  # git too looks no further
     return None
 
 

@@ -112,6 +112,46 @@ def test_test_of_other_moments_as_json(khms: Run, base: Base) -> None:
     assert done.returncode == 1 and (value["decision"], value["reason"], value["text"]) == ("silent", "short", None)
 
 
+def test_test_shows_the_other_moments(khms: Run, base: Base, add_card: Callable[..., Path]) -> None:
+    add_card(base, "K-00002", type="policy", title="No forced push", tags=["git"], body="RULE: never.\n")
+    sync.refresh(base)
+    done = khms("test", "--event", "shell", "git push --force origin main")
+    assert done.returncode == 0 and "[policy] No forced push" in done.stdout
+    assert "a risky command: git" in done.stderr and "K-00002  injected" in done.stderr
+    done = khms("test", "--event", "failure", "error: the checksum fails on deploy")
+    assert done.returncode == 1 and "khms config set hooks.after_failure true" in done.stderr
+    for moment in ("start", "subagent"):
+        done = khms("test", "--event", moment)
+        assert done.returncode == 1 and "nothing waits" in done.stderr
+    done = khms("test", "the checksum fails on deploy", env={"KHMS_INCOGNITO": "1"})
+    assert done.returncode == 1 and "KHMS_INCOGNITO is set here" in done.stderr
+
+
+def test_status_shows_each_moment_and_who_is_incognito(khms: Run) -> None:
+    khms("install")
+    done = khms("status")
+    for event in ("SessionStart", "SubagentStart", "PreToolUse", "PostToolUseFailure", "PreCompact", "SessionEnd"):
+        assert event in done.stdout
+    khms("off", "--session", "s9")
+    found = json.loads(khms("status", "--json", env={"KHMS_INCOGNITO": "1", "CLAUDE_CODE_SESSION_ID": "s9"}).stdout)
+    assert found["incognito"] is True and {row["runs"] for row in found["moments"]} == {"yes"}
+    assert any("this session is incognito" in problem for problem in found["problems"])
+
+
+def test_an_older_installation_is_brought_up_to_date(khms: Run, own_environment: Path) -> None:
+    khms("install")
+    settings = own_environment / ".claude" / "settings.json"
+    value = json.loads(settings.read_text(encoding="utf-8"))
+    value["theme"] = "dark"
+    del value["hooks"]["SessionEnd"], value["hooks"]["PreCompact"]
+    settings.write_text(json.dumps(value), encoding="utf-8")
+    assert "no entry for PreCompact, SessionEnd: install again" in khms("status").stdout.replace("\n  ", " ")
+    assert khms("install").returncode == 0
+    again = json.loads(settings.read_text(encoding="utf-8"))
+    assert again["theme"] == "dark" and {"SessionEnd", "PreCompact"} <= set(again["hooks"])
+    assert all(len(groups) == 1 for groups in again["hooks"].values())
+
+
 def test_test_knows_no_base_no_trust_and_the_switch(khms: Run, run_khms: Run, tmp_path: Path) -> None:
     assert "khms trust" in khms("test", "the checksum", root=False).stderr
     assert "no base here" in run_khms("hook", "test", "the checksum", cwd=tmp_path).stderr

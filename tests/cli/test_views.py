@@ -24,7 +24,9 @@ def test_it_writes_what_differs_and_removes_what_is_stale(
     found = json.loads(run_khms("views", "--json").stdout)
     assert found["removed"] == ["memory/views/topics/old.md"]
     assert "memory/views/topics/new.md" in found["written"] and "MEMORY.md" not in found["written"]
-    assert "0 changed" in run_khms("views").stdout
+    assert found["local"] == [f".khms/views/{name}.md" for name in ("condense", "graph", "scopes", "types")]
+    assert all(base.path(path).is_file() for path in found["local"])
+    assert "0 changed; 4 in .khms/views" in run_khms("views").stdout
     assert git(base, "log", "--oneline").count("\n") == 0
 
 

@@ -69,8 +69,8 @@ def test_a_card_is_told_once_in_twelve_hours() -> None:
 
 def test_a_full_window_lets_one_strong_hit_through() -> None:
     full = SessionState(injections=(NOW - 1, NOW - 2, NOW - 3))
-    assert chosen(full, pointer(score=0.74)) == ([], "window")
-    assert chosen(full, pointer(score=0.75))[0] == ["K-00001"]
+    assert chosen(full, pointer(score=0.89)) == ([], "window")
+    assert chosen(full, pointer(score=0.9))[0] == ["K-00001"]
     fuller = budget.after(full, CONFIG, ["K-00001"], "d", NOW)
     assert chosen(fuller, pointer("K-00002", 1.0)) == ([], "window")
 
@@ -126,7 +126,7 @@ def test_no_session_gets_more_than_its_budget(
         state = budget.after(state, CONFIG, [p.id for p in choice.pointers], query, now)
         scores = [p.score for p in choice.pointers]
         assert len(scores) <= 2 and scores == sorted(scores, reverse=True) and scores[0] >= 0.4
-        assert all(score >= 0.5 for score in scores[1:])
+        assert all(score >= CONFIG["hooks.second_min"] for score in scores[1:])
         assert sum(len(p.line) + 1 for p in choice.pointers) <= room
         for p in choice.pointers:
             same = [f for f in found if (f.id, f.score, f.line) == (p.id, p.score, p.line)]
@@ -136,6 +136,6 @@ def test_no_session_gets_more_than_its_budget(
         assert now - queries.get(query, float("-inf")) >= 15 * MINUTE
         queries[query] = now
         recent = [at for at in injections if now - at < 10 * MINUTE]
-        assert len(recent) < 3 or (len(recent) == 3 and scores[0] >= 0.75)
+        assert len(recent) < 3 or (len(recent) == 3 and scores[0] >= CONFIG["hooks.strong"])
         injections.append(now)
         assert len(state.injections) <= 5 and len(state.queries) <= 6

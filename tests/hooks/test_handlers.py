@@ -123,7 +123,7 @@ def test_a_base_that_is_not_used_is_named_at_the_start_and_only_there(tmp_path: 
     assert at(both, "prompt", prompt="why does the checksum fail on deploy?").cards == ("K-00001",)
 
 
-@pytest.mark.parametrize("moment", ["other", "subagent-start", "", "__class__"])
+@pytest.mark.parametrize("moment", ["other", "", "__class__"])
 def test_a_moment_without_a_handler_is_silence(indexed: Base, moment: str) -> None:
     assert decide(indexed, moment).reason == "no-handler"
 

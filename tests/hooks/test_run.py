@@ -38,7 +38,7 @@ ODD: list[tuple[bytes, str]] = [
     (b'{"hook_event_name":"UserPromptSubmit","prompt":12,"session_id":["s"],"cwd":{}}', "empty"),
     (b'{"hook_event_name":"UserPromptSubmit","prompt":"x","session_id":"s","transcript_path":"/no/such"}', "short"),
     (b'{"hook_event_name":"NotAnEvent","session_id":"s"}', "no-handler"),
-    (b'{"hook_event_name":"SessionEnd","session_id":"s","reason":"other"}', "no-handler"),
+    (b'{"hook_event_name":"SessionEnd","session_id":"s","reason":"other"}', "no-transcript"),
     (b'{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":"no object","session_id":"s"}', "empty"),
     (b'{"hook_event_name":"PreToolUse","tool_name":"Read","tool_input":{"file_path":"/a"}}', "no-handler"),
     (b'{"hook_event_name":"UserPromptSubmit","prompt":"cut off', "unreadable"),

@@ -34,7 +34,7 @@ def test_the_registry_gives_the_host_and_names_the_known_ones_else() -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        (payload("SessionStart", source="startup"), Event("session-start", name="SessionStart")),
+        (payload("SessionStart", source="startup"), Event("session-start", name="SessionStart", source="startup")),
         (payload("UserPromptSubmit", prompt="why?\n"), Event("prompt", prompt="why?\n", name="UserPromptSubmit")),
         (
             payload("UserPromptSubmit", prompt="<x>", source="system"),
@@ -61,10 +61,23 @@ def test_the_registry_gives_the_host_and_names_the_known_ones_else() -> None:
         (tool("Read", {"file_path": "/a.py"}), Event("other", name="PreToolUse")),
         (payload("PostToolUse", tool_name="Bash"), Event("other", name="PostToolUse")),
         (payload("Stop"), Event("other", name="Stop")),
+        (
+            payload("PostToolUseFailure", tool_name="Bash", error="Exit code 2\nno"),
+            Event("after-failure", error="Exit code 2\nno", name="PostToolUseFailure"),
+        ),
+        (payload("PostToolUseFailure", tool_name="Edit"), Event("other", name="PostToolUseFailure")),
+        (
+            payload("PostToolUseFailure", tool_name="Bash", is_interrupt=True),
+            Event("other", name="PostToolUseFailure"),
+        ),
+        (payload("PreCompact", trigger="auto"), Event("pre-compact", name="PreCompact")),
+        (payload("SessionEnd", reason="other"), Event("session-end", name="SessionEnd")),
     ],
 )
 def test_a_payload_becomes_an_event(given: dict[str, object], expected: Event) -> None:
-    assert claude_code.event(given) == expected._replace(session="s-1", cwd="/home/ada/api")
+    assert claude_code.event(given) == expected._replace(
+        session="s-1", cwd="/home/ada/api", host="claude-code", transcript="/t/s-1.jsonl"
+    )
 
 
 HOSTILE: list[Any] = [None, True, 0, 1.5, "text", [], {}, [1], {"a": 1}, float("nan")]
@@ -76,7 +89,9 @@ def test_a_field_of_the_wrong_type_is_empty(value: Any) -> None:
     found = claude_code.event(
         {"hook_event_name": "UserPromptSubmit", "prompt": value, "session_id": value, "cwd": value}
     )
-    assert found == Event("prompt", session=wanted, cwd=wanted, prompt=wanted, name="UserPromptSubmit")
+    assert found == Event(
+        "prompt", session=wanted, cwd=wanted, prompt=wanted, name="UserPromptSubmit", host="claude-code"
+    )
     for name in ("Bash", "Edit", "MultiEdit"):
         inner = dict.fromkeys(("command", "file_path", "new_string", "edits"), value)
         for inputs in (value, inner):
@@ -84,7 +99,7 @@ def test_a_field_of_the_wrong_type_is_empty(value: Any) -> None:
             assert event is not None
             assert all(isinstance(part, str) for part in event)
     event = claude_code.event({"hook_event_name": "PreToolUse", "tool_name": value, "tool_input": value})
-    assert event == Event("other", name="PreToolUse")
+    assert event == Event("other", name="PreToolUse", host="claude-code")
 
 
 @pytest.mark.parametrize(
@@ -129,6 +144,9 @@ def test_the_real_payloads_of_each_event(shared: Callable[[str], Path]) -> None:
         "PreToolUse-Bash": "pre-shell",
         "PreToolUse-Edit": "pre-edit",
         "PreToolUse-Write": "pre-edit",
+        "PostToolUseFailure-Bash": "after-failure",
+        "PreCompact": "pre-compact",
+        "SessionEnd": "session-end",
     }
 
 
@@ -157,8 +175,9 @@ def test_no_answer_where_the_event_takes_none_or_there_is_nothing_to_say(name: s
     assert claude_code.answer(Event("other", name=name), text) == ""
 
 
-def test_every_watched_event_can_be_answered_and_has_a_limit() -> None:
-    assert {watch.event for watch in claude_code.WATCHES} <= claude_code.ANSWERS
+def test_every_watched_event_has_a_moment_and_a_limit() -> None:
+    silent = {watch.event for watch in claude_code.WATCHES} - claude_code.ANSWERS
+    assert silent == {"PreCompact", "SessionEnd"}, "where nothing said would reach the model"
     assert all(watch.timeout == 5 for watch in claude_code.WATCHES)
 
 

@@ -20,7 +20,10 @@ from khms.hosts import claude_code, registry, settings
 from khms.hosts.settings import install, status, uninstall
 
 HOST = registry.host("claude-code")
-EVENTS = ["SessionStart", "UserPromptSubmit", "PreToolUse"]
+EVENTS = [
+    *("SessionStart", "UserPromptSubmit", "SubagentStart", "PreToolUse", "PostToolUseFailure", "PreCompact"),
+    "SessionEnd",
+]
 FOREIGN = {
     "permissions": {"allow": ["Bash(make *)"]},
     "hooks": {
@@ -100,7 +103,7 @@ def test_where_there_is_no_file_one_is_made_and_goes_again(file: Path) -> None:
     ]
     assert "matcher" not in hooks["UserPromptSubmit"][0]
     assert hooks["PreToolUse"][0]["matcher"] == "Bash|Edit|Write|MultiEdit|NotebookEdit"
-    assert look() == settings.Status(True, file, command, ())
+    assert look() == settings.Status(True, file, command, (), tuple(EVENTS))
     assert take_out().changed
     assert user_files(file) == before
     assert look() == settings.Status(False, file, "", ())
@@ -268,10 +271,10 @@ def test_an_older_installation_is_recognised_and_replaced(
     before = look()
     assert before.installed and before.command == command
     assert any("client is missing" in problem for problem in before.problems)
-    assert any("no entry for SessionStart, UserPromptSubmit" in problem for problem in before.problems)
+    assert any("no entry for SessionStart, UserPromptSubmit, SubagentStart" in problem for problem in before.problems)
     assert put_in().changed
     ours = settings.hook_command(HOST)
-    assert commands(file) == {"Stop": [], "PreToolUse": [ours], "SessionStart": [ours], "UserPromptSubmit": [ours]}
+    assert commands(file) == {"Stop": [], **{event: [ours] for event in EVENTS}}
     assert look().problems == ()
     assert take_out().changed and "client.py" not in file.read_text(encoding="utf-8")
 
@@ -481,7 +484,8 @@ def test_the_real_sample_settings(shared: Callable[[str], Path], file: Path, wri
     before = write(shared("real/hosts/claude-settings.json").read_bytes())
     put_in()
     found = commands(file)
-    assert [len(found[event]) for event in EVENTS] == [2, 2, 2] and len(found["Stop"]) == 1
+    theirs = json.loads(before).get("hooks", {})
+    assert all(len(found[event]) == len(theirs.get(event, [])) + 1 for event in EVENTS) and len(found["Stop"]) == 1
     assert take_out().changed and file.read_bytes() == before
 
 

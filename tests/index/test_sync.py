@@ -101,6 +101,18 @@ def test_an_edit_of_the_same_length_at_the_same_time(base: Base, add_card: Add) 
     assert found(base, "grey")
 
 
+def test_an_edit_of_the_same_length_at_the_same_time_much_later(base: Base, add_card: Add) -> None:
+    """Whoever sets a file's time cannot set the time of that change."""
+    path = add_card(base, body="blue\n")
+    hour = 3_600_000_000_000
+    stamp = path.stat().st_mtime_ns - hour
+    os.utime(path, ns=(stamp, stamp))
+    sync.refresh(base)
+    path.write_text(path.read_text(encoding="utf-8").replace("blue", "grey"), encoding="utf-8")
+    os.utime(path, ns=(stamp, stamp))
+    assert sync.refresh(base).updated == 1 and found(base, "grey")
+
+
 def test_an_untracked_file_that_goes(base: Base, add_card: Add) -> None:
     path = add_card(base, "K-00009")
     sync.refresh(base)
@@ -373,6 +385,25 @@ def test_links_are_followed_inside_the_base_only(base: Base, tmp_path: Path, add
     (base.journal / "in.md").symlink_to("../memory/know/K-00001.md")
     sync.refresh(base)
     assert ("memory/know/out.md", "KH015") in [(finding.path, finding.code) for finding in report.skipped]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_a_link_leads_to_changes(base: Base, write: Write, commit: Commit, committed: bool) -> None:
+    write(base, "khms.toml", '[index.include]\nnotes = "notes"\nfar = "../far"\n')
+    for place in ("notes", "../far"):
+        target = write(base, f"{place}/held.txt", "lampdrift\n")
+        (target.parent / "link.md").symlink_to("held.txt")
+    if committed:
+        commit(base)
+    sync.refresh(base)
+    assert found(base, "lampdrift") == ["../far/link.md", "notes/link.md"]
+    for place in ("notes", "../far"):
+        write(base, f"{place}/held.txt", "otherwise\n")
+    assert sync.refresh(base).updated == 2 and found(base, "lampdrift") == []
+    assert sync.refresh(base).updated == 0
+    for place in ("notes", "../far"):
+        (base.root / place / "held.txt").unlink()
+    assert sync.refresh(base).removed == 2
 
 
 def test_a_folder_that_leads_out_is_not_read(base: Base, tmp_path: Path, write: Write) -> None:

@@ -2,7 +2,8 @@
 
 import math
 
-from khms.model.belief import beliefs
+from khms.config import Config
+from khms.model.belief import FIGURES, Figures, beliefs, figures, weigh
 from khms.model.card import Card, Links
 
 
@@ -31,3 +32,22 @@ def test_it_weighs_by_evidence_and_level() -> None:
 def test_a_card_never_carries_itself() -> None:
     card = Card("K-00001", "principle", links=Links(derived_from=("K-00001",), supports=("K-00001",)))
     assert beliefs({card.id: card})[card.id].value == 0.0
+
+
+def test_the_figures_are_settings() -> None:
+    assert figures(Config([])) == figures({}) == FIGURES
+    changed = figures(Config([("x", {"belief.k": 1.0, "belief.reported": 0.5})]))
+    assert changed == Figures(reported=0.5, k=1.0)
+    card = Card("K-00001", "fact", evidence="reported")
+    assert weigh([card, card], [], changed).value == math.tanh(0.5), "each card counts once"
+
+
+def test_a_contradiction_weighs_while_it_is_active() -> None:
+    def of(status: str) -> float:
+        cards = [
+            Card("K-00001", "principle", links=Links(contradicts=("K-00002",))),
+            Card("K-00002", "fact", evidence="measured", status=status, links=Links(contradicts=("K-00001",))),
+        ]
+        return beliefs({card.id: card for card in cards})["K-00001"].value
+
+    assert of("active") == math.tanh(-3 / 4) and of("challenged") == of("refuted") == of("superseded") == 0.0

@@ -60,6 +60,14 @@ def test_a_document_without_a_vector_is_found_by_its_words() -> None:
     assert order([word(1, 0.9, 10.0)], [felt(2, 1, aside=-1.0, out=-1.0)]) == ["K-1", "K-2"]
 
 
+def test_the_one_word_of_a_question_outweighs_nearness_before_its_vector_is_there() -> None:
+    """A short question reaches little of what a score is a share of; the document covers all of it."""
+    near = [felt(slot, slot, near=2.5, aside=2.5, out=2.5, met=0.5) for slot in (2, 3, 4)]
+    documents = {one.slot: card(one.slot) for one in near}
+    hits = fuse(Found((word(1, 0.33, 2.0),), {}, reach=0.33), Feeling(tuple(near), 100), documents)
+    assert [hit.document.id for hit in hits][:1] == ["K-1"]
+
+
 def test_one_that_is_gone_since_is_left_out() -> None:
     assert fuse(Found((), {}), Feeling((felt(3, 1),), 10), {}) == []
 

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from khms.config import Config
 from khms.index.lexical import BY_ID, Found, Scored
 from khms.model.document import Document
-from khms.recall import rank
+from khms.recall import priors, rank
 from khms.recall.rank import Ranked
+
+PRIORS = priors.figures(Config([]))
 
 
 def card(identity: str, status: str = "active", **keys: object) -> Document:
@@ -18,6 +21,10 @@ def card(identity: str, status: str = "active", **keys: object) -> Document:
 
 def hit(document: Document, strength: float = 1.0, exact: int = 0) -> Ranked:
     return Ranked(document, strength / 10, strength, exact, lexical_rank=1)
+
+
+def weighed(hits: list[Ranked]) -> list[Ranked]:
+    return rank.weighed(hits, lambda document: priors.worth(document, PRIORS))
 
 
 def ids(hits: list[Ranked]) -> list[str]:
@@ -36,22 +43,22 @@ def test_the_best_section_stands_for_its_document() -> None:
 
 
 def test_active_before_challenged_before_refuted() -> None:
-    found = rank.by_status([hit(card("K-3", "refuted")), hit(card("K-2", "challenged")), hit(card("K-1"))])
+    found = weighed([hit(card("K-3", "refuted")), hit(card("K-2", "challenged")), hit(card("K-1"))])
     assert ids(found) == ["K-1", "K-2", "K-3"]
 
 
 def test_a_much_better_match_is_not_hidden_by_its_status() -> None:
-    assert ids(rank.by_status([hit(card("K-1"), 1.0), hit(card("K-2", "challenged"), 3.0)])) == ["K-2", "K-1"]
+    assert ids(weighed([hit(card("K-1"), 1.0), hit(card("K-2", "challenged"), 3.0)])) == ["K-2", "K-1"]
 
 
 def test_an_exact_match_comes_first_whatever_its_status() -> None:
-    assert ids(rank.by_status([hit(card("K-1"), 9.0), hit(card("K-2", "refuted"), 1.0, BY_ID)])) == ["K-2", "K-1"]
+    assert ids(weighed([hit(card("K-1"), 9.0), hit(card("K-2", "refuted"), 1.0, BY_ID)])) == ["K-2", "K-1"]
 
 
 def test_a_successor_takes_the_place() -> None:
     old, new, other = card("K-1", "superseded"), card("K-2"), card("K-3")
     found = rank.succeeded([hit(old, 5.0), hit(other, 3.0)], lambda _: (new,))
-    found = rank.by_status(rank.visible(found, include_fog=False))
+    found = weighed(rank.visible(found, include_fog=False))
     assert ids(found) == ["K-2", "K-3"]
     assert found[0].note == "supersedes K-1, which matched" and found[0].score == 0.5
     assert found[0].lexical_rank is None
@@ -72,7 +79,7 @@ def test_a_successor_that_matched_too_keeps_the_better_of_both() -> None:
 def test_the_old_card_never_stands_before_its_successor_nor_alone(strength: float, exact: int) -> None:
     old, new = card("K-1", "superseded"), card("K-2")
     found = rank.succeeded([hit(old, strength, exact)], lambda _: (new,))
-    assert ids(rank.by_status(rank.visible(found, include_fog=True))) == ["K-2", "K-1"]
+    assert ids(weighed(rank.visible(found, include_fog=True))) == ["K-2", "K-1"]
 
 
 def test_fog_is_shown_where_it_is_asked_for_or_named() -> None:

@@ -86,6 +86,7 @@ def test_a_hit_as_json(weather: Base) -> None:
         "links": [{"rel": "supports", "id": "K-00003", "title": "Ice on the bearing makes it stick"}],
         "correctors": [],
         "note": "",
+        "belief": None,
     }
     assert 0.9 <= hit["score"] <= 1.0
     lines = (weather.root / hit["path"]).read_text(encoding="utf-8").splitlines()

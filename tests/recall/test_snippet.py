@@ -43,6 +43,32 @@ def test_a_long_line_is_cut_around_what_counts(tmp_path: Path) -> None:
     assert len(text) <= LONGEST + 4
 
 
+def test_a_long_line_without_blanks_is_cut_there_too(tmp_path: Path) -> None:
+    """Scripts without blanks between words."""
+    long = "昨日は天気がよかった。" * 60 + "失效策略が大事だった。" + "明日も晴れるだろう。" * 60
+    _, text = line(tmp_path, long, {"失效": 3.0, "策略": 3.0, "策": 0.5})
+    assert "失效策略" in text and len(text) <= LONGEST + 4 and text.startswith("… ") and text.endswith(" …")
+    _, text = line(tmp_path, "x" * 500 + "/checksum/" + "y" * 500, {"checksum": 2.0})
+    assert "checksum" in text
+
+
+def test_a_line_of_a_whole_book_is_read_in_part(tmp_path: Path) -> None:
+    number, text = line(tmp_path, "word " * 60_000 + "checksum\nchecksum\n", WEIGHTS)
+    assert number == 1 and text.startswith("word")
+
+
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_a_line_in_a_fence_is_shown_and_never_the_fence(tmp_path: Path, fence: str) -> None:
+    text = f"# t\n\n{fence}checksum\nrun()\ncalc checksum frame\n{fence}\n"
+    assert line(tmp_path, text, {"checksum": 5.0}) == (5, "calc checksum frame")
+    assert line(tmp_path, text, {}) == (4, "run()")
+
+
+def test_the_title_once_more_and_rules_say_nothing(tmp_path: Path) -> None:
+    assert line(tmp_path, "## t\n\n---\n| --- | :-: |\n***\nsaid\n", {"t": 9.0}) == (6, "said")
+    assert line(tmp_path, "# t\n", {}) == (1, "# t"), "where there is nothing else"
+
+
 def test_control_characters_are_left_out(tmp_path: Path) -> None:
     assert line(tmp_path, "a \x1b[31mchecksum\x07\n", WEIGHTS)[1] == "a [31mchecksum"
 

@@ -158,3 +158,16 @@ def test_a_linked_page_is_where_the_link_says(base: Base, add_card: Callable[...
         for target in re.findall(r"\]\(([^)]+)\)", data.decode()):
             there = (base.path(path).parent / unquote(target)).resolve()
             assert base.relative(there) in pages or there.is_file(), (path, target)
+
+
+def test_belief_is_computed_by_the_bases_own_figures(base: Base, write: Callable[..., Path]) -> None:
+    """And by nobody's own: the same base gives the same bytes. A file that cannot be read changes nothing."""
+    held = shelf(card(1), card(2, type="principle", links=Links(derived_from=("K-00001",))))
+    assert "belief +0.64 (1 for, 0 against)" in views.wanted(base, held)["MEMORY.md"].decode()
+    write(base, "khms.toml", "[belief]\nk = 1.0\n")
+    assert "belief +1.00 (1 for, 0 against)" in views.wanted(base, held)["MEMORY.md"].decode()
+    in_commit = {"khms.toml": b"[belief]\nk = 1.0\n"}
+    from_tree = views.for_tree(held, registry_from({}), in_commit.get, [])
+    assert from_tree["MEMORY.md"] == views.wanted(base, held)["MEMORY.md"]
+    write(base, "khms.toml", "[belief\n")
+    assert "belief +0.64" in views.wanted(base, held)["MEMORY.md"].decode()

@@ -1,0 +1,179 @@
+"""`khms server`: the process that keeps a base's index and model at hand, for hooks and for `khms recall`."""
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from khms.cli.output import one_line, print_json
+from khms.cli.session import Session
+from khms.errors import No, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from khms.store.layout import Base
+
+SCHEMA = "khms.server/1"
+SECONDS = 20.0  # that a start or an end is waited for
+ASKING = 5.0
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+
+
+@click.group()
+def server() -> None:
+    """Keep the index and the embedding model at hand, so that hooks and recall answer at once and by meaning.
+
+    Hooks and recall start it by themselves, one a base, and it ends itself after server.idle_minutes. KHMS_SERVER_OFF=1
+    does without it, server.enabled = "off" no longer starts it.
+
+    \b
+    khms server status
+    khms server stop
+    """
+
+
+@server.command()
+@_json
+@click.pass_obj
+def start(session: Session, as_json: bool) -> None:
+    """Start the server of this base, unless it runs.
+
+    \b
+    khms server start
+    khms --root ~/notes server start --json
+    """
+    from khms.server import launch
+
+    base = _trusted(session)
+    found = _status(base)
+    started = False
+    if found is None:
+        started = launch.start(str(base.root), pause=0.0)
+        found = _wait_for(lambda: _status(base))
+        if found is None:
+            raise Unavailable("the server did not start", where=str(base.root), hint="see why: khms server run")
+    if as_json:
+        print_json({"schema": SCHEMA, "running": True, "started": started, **found})
+        return
+    session.say(one_line(f"{'started' if started else 'already running'}: process {found['pid']}, for {base.root}"))
+
+
+@server.command()
+@_json
+@click.pass_obj
+def stop(session: Session, as_json: bool) -> None:
+    """End the server of this base, if there is one.
+
+    \b
+    khms server stop
+    """
+    from khms.server import launch
+
+    base = session.base
+    found = _status(base)
+    path = launch.lock_path(_place(), str(base.root))
+    was = found is not None or launch.claimed(path)
+    if was:
+        _ask(base, b"stop")
+        if not _wait_for(lambda: not launch.claimed(path)):
+            hint = f"end it yourself: kill {found['pid']}" if found else ""
+            raise Unavailable("the server does not end", where=str(base.root), hint=hint)
+    if as_json:
+        print_json({"schema": SCHEMA, "running": False, "stopped": was, "base": str(base.root)})
+        return
+    session.say(one_line(f"stopped: {base.root}" if was else f"there was no server for {base.root}"))
+
+
+@server.command()
+@_json
+@click.pass_obj
+def status(session: Session, as_json: bool) -> None:
+    """Show whether the server of this base runs. Exit 1 where it does not.
+
+    \b
+    khms server status
+    khms server status --json
+    """
+    base = session.base
+    found = _status(base)
+    if as_json:
+        print_json({"schema": SCHEMA, "running": found is not None, "base": str(base.root), **(found or {})})
+        if found is None:
+            raise click.exceptions.Exit(1)
+        return
+    if found is None:
+        raise No(f"no server runs for {base.root}", hint="start it: khms server start")
+    minutes = f"{found['idle_minutes']:g} minutes"
+    session.say(one_line(f"process {found['pid']}, khms {found['version']}, for {base.root}"))
+    session.say(f"since {found['since']}, {found['answered']} answers; ends after {minutes} without a question")
+    if found["failed"]:
+        session.say(one_line(f"problem: the index could not be brought up to date: {found['failed']}"))
+
+
+@server.command()
+@click.option("--lock", type=int, hidden=True, help="An open file that holds the lock already.")
+@click.pass_obj
+def run(session: Session, lock: int | None) -> None:
+    """Be the server of this base, until Ctrl-C or until nobody asks any more. Exit 1 where it has one already.
+
+    \b
+    khms server run
+    """
+    import contextlib
+
+    from khms.cli import far
+    from khms.server import process
+    from khms.store import local
+
+    base = _trusted(session)
+    if lock is not None:  # started by another process, which it outlives
+        with contextlib.suppress(OSError):
+            os.setsid()
+        os.chdir("/")
+    with contextlib.suppress(Unavailable):
+        local.make(base)
+    session.note(one_line(f"serving {base.root}; Ctrl-C ends it"))
+    far.install()
+    if not process.run(base, far.runner(base), lock):
+        raise No(f"another process is the server of {base.root}", hint="khms server status")
+
+
+def _trusted(session: Session) -> "Base":
+    from khms.store import trust
+
+    base = session.base
+    if why := trust.why_not(base):
+        raise Refused(f"no server for this base: {why}", where=str(base.root), hint="khms trust")
+    return base
+
+
+def _place() -> bytes:
+    from khms.server import address
+
+    if address.switched_off(os.environb):
+        raise Refused("servers are switched off: KHMS_SERVER_OFF is set", hint="unset KHMS_SERVER_OFF")
+    return address.folder(os.environb)
+
+
+def _ask(base: "Base", kind: bytes) -> list[bytes] | None:
+    from khms.server import asking
+
+    _place()
+    root = os.fsencode(base.root)
+    answer, _ = asking.ask(os.environb, root, kind, (), time.monotonic() + ASKING, default=False)
+    return answer
+
+
+def _status(base: "Base") -> dict[str, Any] | None:
+    answer = _ask(base, b"status")
+    found: dict[str, Any] | None = json.loads(answer[0]) if answer else None
+    return found
+
+
+def _wait_for(look: Any) -> Any:
+    """What `look` finds, asked again and again until it finds something or the time is over."""
+    until = time.monotonic() + SECONDS
+    while not (found := look()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found

@@ -1,0 +1,217 @@
+"""The process itself: takes questions on the socket and answers each in a thread of its own, until nobody asks."""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+import khms
+from khms.config import load
+from khms.hooks import injectlog, run, sessions
+from khms.hooks.places import Place
+from khms.server import address, wire
+from khms.server.look import Look
+from khms.store.layout import Base
+
+MOST = 32  # questions at once; more are told to go on without
+TICK = 1.0  # seconds between two looks at whether there is still a reason to be here
+READING = 2.0  # seconds in which a question must have arrived whole
+SENDING = 5.0
+LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command of the command line that a client wants run: its folder, the variables that it told, its words, and
+    what it knows of its own streams (see khms.cli.far)."""
+
+    cwd: bytes
+    env: Mapping[str, str]
+    words: tuple[str, ...]
+    streams: tuple[bytes, ...]
+
+
+# Runs a command: (standard output, standard error, exit code as text), or None where the client must do it itself.
+Command = Callable[[Asked], tuple[bytes, bytes, bytes] | None]
+
+
+@dataclass(slots=True)
+class Server:
+    """One base's server. `serve` returns when it has ended; the lock and the socket are the caller's."""
+
+    base: Base
+    command: Command
+    build: bytes = field(default_factory=lambda: address.build(khms.__file__))
+    since: float = field(default_factory=time.time)
+    answered: int = 0
+    _heard: float = field(default_factory=monotonic)
+    _active: int = 0
+    _over: threading.Event = field(default_factory=threading.Event)
+    _count: threading.Lock = field(default_factory=threading.Lock)
+    look: Look = field(init=False)
+    _idle: float = field(init=False)
+    _real: str = field(init=False)
+    _at: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._real = os.path.realpath(self.base.root)
+        self._at = _identity(self.base.root)
+        self._idle = load(self.base.root)["server.idle_minutes"] * 60.0
+        self.look = Look(self.base)
+
+    def serve(self, listener: socket.socket) -> None:
+        self.look.after(0.0)
+        listener.settimeout(TICK)
+        try:
+            while not self._over.is_set() and not self._pointless():
+                try:
+                    connection, _ = listener.accept()
+                except TimeoutError:
+                    continue
+                except OSError:  # no more open files, for example
+                    self._over.wait(0.1)
+                    continue
+                self._take(connection)
+        finally:
+            self.look.end()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def _pointless(self) -> bool:
+        """Whether nobody asks any more, the base is gone, or another version of khms was put in place of this one."""
+        if monotonic() - self._heard > self._idle or _identity(self.base.root) != self._at:
+            return True
+        with contextlib.suppress(OSError):
+            return address.build(khms.__file__) != self.build
+        return True
+
+    def _take(self, connection: socket.socket) -> None:
+        with self._count:
+            full = self._active >= MOST
+            self._active += not full
+        if full:
+            with contextlib.suppress(OSError), connection:
+                wire.send(connection, wire.message((wire.BUSY, self.build)), monotonic() + 0.1)
+            return
+        try:
+            threading.Thread(target=self._handle, args=(connection,), daemon=True).start()
+        except RuntimeError:  # the system gives no more threads
+            self._handle(connection)
+
+    def _handle(self, connection: socket.socket) -> None:
+        try:
+            with connection, contextlib.suppress(OSError, ValueError, wire.Garbled):
+                if address.peer(connection) != os.geteuid():
+                    return
+                self._answer(connection)
+        finally:
+            with self._count:
+                self._active -= 1
+
+    def _answer(self, connection: socket.socket) -> None:
+        began = monotonic()
+        (kind, build, patience), blocks = wire.receive(connection, 3, began + READING, wire.LARGEST)
+        if build != self.build:
+            self.stop()
+            self._say(connection, wire.OLD)
+            return
+        if kind != b"status":
+            self._heard = monotonic()
+            self.answered += 1
+        if kind == b"hook" and len(blocks) == 4:
+            self._hook(connection, began + int(patience) / 1000, *blocks)
+        elif kind == b"run" and len(blocks) == 4:
+            self._run(connection, *blocks)
+        elif kind == b"status":
+            self._say(connection, wire.OK, self._status())
+        elif kind == b"stop":
+            self.stop()
+            self._say(connection, wire.OK)
+
+    def _say(self, connection: socket.socket, status: bytes, *blocks: bytes) -> None:
+        wire.send(connection, wire.message((status, self.build), blocks), monotonic() + SENDING)
+
+    def _hook(self, connection: socket.socket, until: float, host: bytes, cwd: bytes, told: bytes, raw: bytes) -> None:
+        def placed(place: Place) -> float:
+            if not self._mine(place.base):
+                raise run.Elsewhere
+            self._idle = place.config["server.idle_minutes"] * 60.0
+            return min(until, monotonic() + float(place.config["hooks.deadline_ms"]) / 1000)
+
+        try:
+            outcome = run.respond(
+                host.decode("utf-8", "replace"),
+                raw,
+                env=environment(told, cwd),
+                cwd=os.fsdecode(cwd),
+                by_meaning=True,
+                placed=placed,
+                ready=self.look.before,
+            )
+        except run.Elsewhere:
+            outcome = None
+        if outcome is None or outcome.base is None:  # what went wrong before the base was known is the client's to tell
+            self._say(connection, wire.ELSEWHERE)
+            return
+        record = {**outcome.record, "server": True}
+        injectlog.write(outcome.base, record)  # before the answer, so that whoever has that finds this too
+        try:
+            if record.get("reason") != LATE:
+                self._say(connection, wire.OK, outcome.answer)
+        except OSError:
+            if outcome.answer:
+                injectlog.write(outcome.base, {**record, "decision": "silent", "reason": "unheard"})
+        self.look.after()
+        if outcome.starts:
+            with contextlib.suppress(OSError):
+                sessions.sweep(outcome.base)
+
+    def _run(self, connection: socket.socket, cwd: bytes, told: bytes, words: bytes, streams: bytes) -> None:
+        env = environment(told, cwd)
+        asked = Asked(
+            cwd, env, tuple(os.fsdecode(word) for word in wire.unpacked(words)), tuple(wire.unpacked(streams))
+        )
+        done = self.command(asked)
+        if done is None:
+            self._say(connection, wire.ELSEWHERE)
+        else:
+            self._say(connection, wire.OK, *done)
+
+    def _mine(self, base: Base | None) -> bool:
+        return base is not None and os.path.realpath(base.root) == self._real
+
+    def _status(self) -> bytes:
+        value = {
+            "pid": os.getpid(),
+            "version": khms.__version__,
+            "base": str(self.base.root),
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.since)),
+            "answered": self.answered,
+            "idle_minutes": self._idle / 60,
+            "failed": self.look.failed,
+        }
+        return json.dumps(value).encode("ascii")
+
+
+def environment(told: bytes, cwd: bytes) -> dict[str, str]:
+    """The variables that a client told. A base named by a relative path is one below the client's folder."""
+    pairs = (os.fsdecode(pair).partition("=") for pair in wire.unpacked(told))
+    env = {name: value for name, _, value in pairs}
+    if env.get("KHMS_ROOT"):
+        env["KHMS_ROOT"] = os.fsdecode(address.joined(cwd, os.fsencode(env["KHMS_ROOT"])))
+    return env
+
+
+def _identity(root: Path) -> tuple[int, int]:
+    try:
+        found = root.stat()
+    except OSError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
