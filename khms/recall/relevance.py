@@ -29,7 +29,9 @@ class Words:
     natural words, half agents' everyday work, other software, other matters), for questions by an identifier or a
     paraphrase, descriptions of notes, and the 130 unrelated questions that the floor of recall was tried on; each in
     bases of 20, 60, 375, 435 and 10,435 documents. Both starts are then moved by 0.5, so that a threshold of 0.5 gives
-    what is in tests/hooks/test_prompts.py. Fitted on every second prompt, they did as well on the other half.
+    what is in tests/hooks/test_prompts.py. Fitted on every second prompt and tried on the others, precision was 0.93 to
+    0.98 and recall 0.64 to 0.82 without other documents, 0.79 to 0.94 and 0.76 to 0.88 beside 10,000 others; the lower
+    ends are by words alone.
     """
 
     start: float = -7.69
