@@ -74,7 +74,8 @@ def from_failure(error: str, limit: int) -> tuple[str, ...]:
 def _sentences(text: str) -> tuple[str, ...]:
     """The sentences of a text that are asked about, in its order: before all those that end in a question mark, then
     those of most words that tell something. What somebody adds around a question (of 200 prompts, each with a sentence
-    before and after it) otherwise hides it: 16 % got their card by words, with this 69 %, as many as without the additions."""
+    before and after it) otherwise hides it: 16 % got their card by words, with this 69 %, nearly as many as without
+    the additions."""
     found = list(dict.fromkeys(sentence for line in text.splitlines() for sentence in _parts(line)))
     if len(found) < 2:
         return (text,)

@@ -116,8 +116,8 @@ def merged(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 
 def _best_to_come(hits: Sequence[Hit]) -> list[tuple[int, float, str]]:
-    """Of each hit, the best that it or one behind it is worth: what stands before a good one is worth as much. Of equals
-    the newer counts, as filters alone order them; but of what the question names, the first base's."""
+    """Of each hit, the best that it or one behind it is worth: what stands before a good one is worth as much. Of
+    equals the newer counts, as filters alone order them; but of what the question names, the first base's."""
     best, found = (0, 0.0, ""), []
     for hit in reversed(hits):
         best = max(best, (hit.exact, hit.score, "" if hit.exact else hit.date))
