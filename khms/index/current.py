@@ -12,13 +12,16 @@ from khms.store.layout import Base
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from khms.index.embedding import Model
     from khms.index.manifest import Mark
     from khms.index.meaning import Meaning
+    from khms.index.sync import Report
     from khms.index.vector import Vectors
+
+    Vouch = Callable[[Base, Mapping[str, Any]], Report | None]
 
 HINT = "build it: khms index"
 ANEW = "build it anew: khms index --rebuild"
@@ -35,13 +38,20 @@ class _Kept:
 
 
 _kept: dict[str, _Kept] | None = None  # None: nothing is kept; a command asks once
+_vouch: Vouch | None = None
 
 
-def keep() -> None:
+def keep(vouch: Vouch | None = None) -> None:
     """Keeps what is opened for the next question, as long as the manifest and what it names stay as they are. For a
-    process that answers many."""
-    global _kept
+    process that answers many. `vouch` gives back the report of a look that still counts, or None."""
+    global _kept, _vouch
     _kept = {} if _kept is None else _kept
+    _vouch = vouch
+
+
+def vouched(base: Base, config: Mapping[str, Any]) -> Report | None:
+    """The report of the last look at the base's files, where it is known that nothing was written since."""
+    return _vouch(base, config) if _vouch is not None else None
 
 
 def opened(base: Base) -> tuple[Reader, Manifest]:

@@ -169,7 +169,8 @@ def _refreshed(base: Base, config: Mapping[str, Any], damage: str = "") -> _Look
     from khms.index.sync import refresh
 
     try:
-        report = refresh(base, config=config, rebuild=bool(damage), vectors=NEW, wait=PATIENCE)
+        held = None if damage else current.vouched(base, config)
+        report = held or refresh(base, config=config, rebuild=bool(damage), vectors=NEW, wait=PATIENCE)
         return _Look("", damage or report.rebuilt or "", len(report.skipped), report.wordless)
     except (Busy, Unavailable) as error:
         try:

@@ -2,16 +2,22 @@
 
 Before every answer a handful of stats tells whether git moved or a file was replaced; then the index is brought up to
 date first, as long as the client has patience. They do not see a file that was edited in place, so a few seconds after
-an answer git is asked. Nobody asks it while nobody asks the server.
+an answer git is asked. Nobody asks it while nobody asks the server. What must not miss such an edit (khms.recall) is
+told by `vouch` whether that look still counts.
 """
 
 import contextlib
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
+from typing import Any
 
 from khms.config import Config, load
 from khms.errors import KhmsError, Unavailable
 from khms.index import current, freshness
+from khms.index.sync import Report
+from khms.server.watch import Watch
 from khms.store import layout
 from khms.store.layout import Base
 
@@ -29,6 +35,9 @@ class Look:
         self._due: float | None = None
         self._rounds = 0
         self._ended = False
+        self._watch = Watch()
+        self._guard = threading.Lock()
+        self._last: tuple[Report, dict[str, Any]] | None = None  # the last look and its settings, while it counts
         self.failed = ""
         self._thread = threading.Thread(target=self._run, name="look", daemon=True)
         self._thread.start()
@@ -49,11 +58,24 @@ class Look:
         with self._change:
             self._wake(seconds)
 
+    def vouch(self, base: Base, config: Mapping[str, Any]) -> Report | None:
+        """The report of the last look, if nothing was written since; None where that is not known."""
+        with self._guard:
+            if self._last is not None and not self._watch.still():
+                self._last = None
+            held = self._last
+        if held is None or base.root != self._base.root or held[1] != dict(config) or self._behind():
+            return None
+        return held[0]
+
     def end(self) -> None:
         with self._change:
             self._ended = True
             self._change.notify_all()
         self._thread.join(1.0)
+        with self._guard:
+            self._last = None
+            self._watch.close()
 
     def _wake(self, seconds: float) -> None:
         due = monotonic() + seconds
@@ -107,7 +129,11 @@ class Look:
                     upkeep.refresh(self._base).wait()
             return True
         try:
-            sync.refresh(self._base, config=self._settings(), wait=0.0, vectors=NEW)
+            config = self._settings()
+            whole = self._watched(config)
+            report = sync.refresh(self._base, config=config, wait=0.0, vectors=NEW)
+            with self._guard:
+                self._last = (replace(report, rebuilt=None), dict(config)) if whole and self._watch.still() else None
             self.failed = ""
             return True
         except Busy:
@@ -117,6 +143,19 @@ class Look:
         except Exception as error:
             self.failed = type(error).__name__
         return True
+
+    def _watched(self, config: Config) -> bool:
+        """Watches all that a look goes through, from before it begins; whether every write will be told."""
+        from khms.index import sources
+
+        rules = sources.rules(self._base, config)
+        with self._guard:
+            self._last = None
+            whole = self._watch.over(
+                self._base.root, (*sources.FOLDERS, *sources.folders(rules), *sources.outside(rules)), sources.NEVER
+            )
+            self._watch.still()
+        return whole
 
     def _settings(self) -> Config:
         return load(self._base.root)

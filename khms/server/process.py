@@ -37,9 +37,9 @@ def run(base: Base, command: Command, lock: int | None = None) -> bool:
         own = os.lstat(path).st_ino
         link = _as_default(base, place, path)
         listener.listen(BACKLOG)
-        current.keep()
         try:
             server = Server(base, command)
+            current.keep(server.look.vouch)
             _on_signal(server)
             server.serve(listener)
         finally:

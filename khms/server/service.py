@@ -179,6 +179,7 @@ class Server:
             cwd, env, tuple(os.fsdecode(word) for word in wire.unpacked(words)), tuple(wire.unpacked(streams))
         )
         done = self.command(asked)
+        self.look.after()
         if done is None:
             self._say(connection, wire.ELSEWHERE)
         else:
