@@ -37,6 +37,11 @@ class Session:
     def path(self) -> Path:
         return self.base.state / "sessions" / f"{key(self.id)}.json"
 
+    @property
+    def lock(self) -> Path:
+        """One of sixteen, so that sessions seldom wait for each other and no lock is left behind by each of them."""
+        return self.base.locks / f"hooks-{key(self.id)[0]}.lock"
+
     def load(self) -> SessionState:
         """The state as it stands, an empty one where there is none that makes sense. Raises OSError for a file that is
         there and cannot be read: what was said cannot be known then."""
@@ -50,10 +55,10 @@ class Session:
         """Replaces the state by what `step` makes of it, which may be nothing (None). Raises Busy or Unavailable, with
         the state as it was."""
         local.make(self.base)
-        with lock.hold(self.base.locks / "hooks.lock", "hook", wait=WAIT):
+        with lock.hold(self.lock, "hook", wait=WAIT):
             new = step(self.load())
-            if new is not None:
-                files.write_atomic(self.path, _bytes(new))
+            if new is not None:  # not durable: a session does not outlive the loss of power that would undo it
+                files.write_atomic(self.path, _bytes(new), durable=False)
 
 
 class Unkept:

@@ -114,26 +114,27 @@ def sync_folder(path: Path) -> None:
     tick()
 
 
-def write_new(path: Path, data: bytes, mode: int = 0o666) -> None:
+def write_new(path: Path, data: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
     """Writes `data` to a file that must not exist yet, durably; FileExistsError where it does."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     with open(fd, "wb", closefd=True) as file:
         file.write(data)
         tick()
-        file.flush()
-        os.fsync(file.fileno())
-        tick()
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+            tick()
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
+def write_atomic(path: Path, data: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
     """Puts `data` at `path` whole or not at all. A new file gets `mode`, less the umask; an existing file's permission
-    bits stay."""
+    bits stay. What is not `durable` may be empty after a loss of power, and is not waited for."""
     with naming(path):
         make_folder(path.parent)
         temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}"[:200])
         temporary.unlink(missing_ok=True)
         try:
-            write_new(temporary, data, mode)
+            write_new(temporary, data, mode, durable=durable)
             with contextlib.suppress(FileNotFoundError):
                 temporary.chmod(path.stat().st_mode & 0o7777)
             os.replace(temporary, path)
@@ -141,7 +142,8 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o666) -> None:
             temporary.unlink(missing_ok=True)
             raise
         tick()
-        sync_folder(path.parent)
+        if durable:
+            sync_folder(path.parent)
 
 
 def append(path: Path, data: bytes) -> None:

@@ -219,7 +219,7 @@ def damage_local(base: Base) -> None:
 
 
 def damage_locks(base: Base) -> None:
-    (base.locks).write_bytes(b"") if not base.locks.exists() else (base.locks / "hooks.lock").mkdir()
+    (base.locks).write_bytes(b"") if not base.locks.exists() else sessions.Session(base, "s1").lock.mkdir()
 
 
 DAMAGES = [

@@ -63,7 +63,7 @@ def test_a_file_that_holds_nonsense_is_a_new_session(base: Base, write: Callable
 
 
 def test_another_hook_at_work_is_waited_for_and_then_given_up(base: Base) -> None:
-    with lock.hold(base.locks / "hooks.lock", "a hook"), pytest.raises(Busy):
+    with lock.hold(Session(base, "s1").lock, "a hook"), pytest.raises(Busy):
         Session(base, "s1").remember(lambda held: TOLD)
     assert Session(base, "s1").load() == SessionState()
 

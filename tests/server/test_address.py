@@ -93,7 +93,9 @@ def test_only_a_folder_of_ones_own_that_is_closed_to_others(tmp_path: Path) -> N
     place.chmod(0o700)
     (tmp_path / "link").symlink_to(place)
     (tmp_path / "file").write_bytes(b"")
-    assert address.why_not(bytes(tmp_path / "link")) == address.why_not(bytes(tmp_path / "file")) == "it is not a folder"
+    assert (
+        address.why_not(bytes(tmp_path / "link")) == address.why_not(bytes(tmp_path / "file")) == "it is not a folder"
+    )
 
 
 @root_only

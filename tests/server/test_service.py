@@ -148,7 +148,9 @@ def test_many_clients_at_once(
     inside(stocked)
     with ThreadPoolExecutor(12) as pool:
         answers = list(pool.map(lambda n: hook(stocked, event(session=f"s{n}")), range(36)))
-    assert all(text and "K-00001" in text for text in answers), [line.get("error") for line in logged(stocked)]
+    assert all(text and "K-00001" in text for text in answers), [
+        str(line) for line in logged(stocked) if line["decision"] != "inject"
+    ]
 
 
 def test_one_session_is_told_once_by_many_hooks_at_once(
@@ -160,9 +162,7 @@ def test_one_session_is_told_once_by_many_hooks_at_once(
     assert sum(bool(text) for text in answers) == 1
 
 
-def test_another_user_is_not_heard(
-    stocked: Base, inside: Inside, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_user_is_not_heard(stocked: Base, inside: Inside, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     inside(stocked)
     real, here = address.peer, threading.current_thread()
     stranger = os.geteuid() + 1
@@ -236,7 +236,8 @@ def test_a_deleted_local_folder_is_made_again(
     monkeypatch.setattr(upkeep, "refresh", Built)
     inside(stocked)
     assert hook(stocked, event())
-    shutil.rmtree(stocked.local)
+    while stocked.local.exists():  # the server may be writing there
+        shutil.rmtree(stocked.local, ignore_errors=True)
     until(lambda: hook(stocked, event(session=f"s{time.monotonic_ns()}")))
     assert ask(stocked, b"status")[1] == ""
 
@@ -246,7 +247,7 @@ def test_nothing_is_remembered_that_comes_too_late(
 ) -> None:
     inside(stocked)
     until(lambda: hook(stocked, event(session="first")))
-    with locking.hold(stocked.locks / "hooks.lock", "test"):
+    with locking.hold(sessions.Session(stocked, "s1").lock, "test"):
         assert hook(stocked, event(session="s1"), seconds=0.05) is None
         until(lambda: len(logged(stocked)) > 1)
     assert logged(stocked)[-1]["decision"] == "silent"

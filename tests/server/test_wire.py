@@ -33,7 +33,9 @@ def test_what_is_sent_arrives(pair: tuple[socket.socket, socket.socket], blocks:
 def test_a_large_message_in_many_parts(pair: tuple[socket.socket, socket.socket]) -> None:
     left, right = pair
     data = bytes(range(256)) * 20_000
-    sender = threading.Thread(target=wire.send, args=(left, wire.message((b"a", b"b"), [data]), time.monotonic() + SOON))
+    sender = threading.Thread(
+        target=wire.send, args=(left, wire.message((b"a", b"b"), [data]), time.monotonic() + SOON)
+    )
     sender.start()
     assert read(right, largest=len(data)) == ([b"a", b"b"], [data])
     sender.join()
