@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -97,9 +97,23 @@ def recall(
     for line in (*_remarks(answer), *filter(None, [alone])):
         session.note(one_line(line))
     if not as_json and session.verbose:
-        session.note(f"{answer.channel} ({answer.note}), {answer.elapsed_ms:.0f} ms")
+        session.note(f"{answer.channel}{f' ({answer.note})' if answer.note else ''}, {answer.elapsed_ms:.0f} ms")
+    if then is None:
+        _at_hand(session)
     if not answer.hits:
         ctx.exit(1)
+
+
+def _at_hand(session: Session) -> None:
+    """Has a server there for the next question, where the base is trusted; in a server this does nothing."""
+    from khms.store import trust
+
+    if session.config["server.enabled"] == "off" or trust.why_not(session.base):
+        return
+    with suppress(ImportError, OSError):  # a system without Unix sockets, or with no more room
+        from khms.server import launch
+
+        launch.start(str(session.base.root))
 
 
 def _then(session: Session, at: str) -> "Past":
