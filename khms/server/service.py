@@ -58,6 +58,7 @@ class Server:
     _idle: float = field(init=False)
     _real: str = field(init=False)
     _at: tuple[int, int] = field(init=False)
+    _seat: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         self._real = os.path.realpath(self.base.root)
@@ -67,6 +68,7 @@ class Server:
 
     def serve(self, listener: socket.socket) -> None:
         self.look.after(0.0)
+        self._seat = os.fsdecode(listener.getsockname())
         listener.settimeout(TICK)
         try:
             while not self._over.is_set() and not self._pointless():
@@ -85,8 +87,11 @@ class Server:
         self._over.set()
 
     def _pointless(self) -> bool:
-        """Whether nobody asks any more, the base is gone, or another version of khms was put in place of this one."""
+        """Whether nobody asks any more or can, the base is gone, or another version of khms was put in place of this
+        one."""
         if monotonic() - self._heard > self._idle or _identity(self.base.root) != self._at:
+            return True
+        if not os.path.lexists(self._seat):
             return True
         with contextlib.suppress(OSError):
             return address.build(khms.__file__) != self.build

@@ -103,6 +103,7 @@ def khms(lab: Lab, run_khms: Callable[..., "subprocess.CompletedProcess[str]"]) 
 def test_a_pointer_reaches_the_model_once_and_nothing_else_does(lab: Lab, khms: Callable[..., str]) -> None:
     khms("init", lab.base)
     khms("config", "set", "hooks.deadline_ms", "4500")  # a busy machine must not decide what is said
+    khms("config", "set", "server.enabled", "off")  # nor be left with one: the laboratory passes on no variable
     khms("mark", "solved", "checksum mismatch on frame 7 of the weather station was a loose ground, not timing")
     unit = json.loads(khms("nightly", "--json"))["unit"]
     card = json.loads(khms("approve", unit, "--all", "--relation", "C1=new", "--json"))["cards"][0]
@@ -127,3 +128,28 @@ def test_a_pointer_reaches_the_model_once_and_nothing_else_does(lab: Lab, khms: 
     assert lab.settings.read_text(encoding="utf-8") == SETTINGS
     for request in lab.session("why is there a checksum mismatch on the frames of the weather station?"):
         assert lab.of_khms(request) == "" and card["id"] not in request
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers are wanted, with the settings and in the folder that the laboratory's bare environment leads to."""
+    for name in ("KHMS_SERVER_OFF", "KHMS_CONFIG_HOME", "KHMS_DATA_HOME", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_warm_server_answers_a_session_by_meaning(lab: Lab, servers: None, khms: Callable[..., str]) -> None:
+    khms("init", lab.base)
+    khms("config", "set", "hooks.deadline_ms", "4500")
+    khms("mark", "solved", "checksum mismatch on frame 7 of the weather station was a loose ground, not timing")
+    unit = json.loads(khms("nightly", "--json"))["unit"]
+    card = json.loads(khms("approve", unit, "--all", "--relation", "C1=new", "--json"))["cards"][0]
+    khms("hook", "install", "claude-code")
+    khms("server", "start")
+    try:
+        for request in lab.session("why is there a checksum mismatch on the frames of the weather station?"):
+            assert request.count(card["id"] + " ") == 1, lab.of_khms(request)
+        log = (lab.base / ".khms/log/inject.jsonl").read_text(encoding="utf-8").splitlines()
+        (told,) = [line for line in map(json.loads, log) if line["event"] == "UserPromptSubmit"]
+        assert (told["decision"], told["server"], told["channel"]) == ("inject", True, "hybrid")
+    finally:
+        khms("server", "stop")

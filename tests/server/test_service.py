@@ -205,10 +205,15 @@ def test_it_ends_where_its_base_is_gone_or_nobody_asks(
 ) -> None:
     monkeypatch.setattr(service, "TICK", 0.01)
     server = inside(stocked)
+    until(lambda: server._seat)
     assert not server._pointless()
     server._idle = -1.0
     assert server._pointless()
     server._idle = 60.0
+    assert not server._pointless()
+    seat, server._seat = server._seat, f"{server._seat}-gone"
+    assert server._pointless(), "nobody can ask where the socket was taken away"
+    server._seat = seat
     assert not server._pointless()
     moved = stocked.root.rename(stocked.root.with_name("moved"))
     assert server._pointless()
