@@ -13,6 +13,7 @@ from khms.model.tags import Registry
 from khms.pipeline.duplicates import Bodies, Same
 from khms.pipeline.nearest import Document, Near, Nearby
 
+GOTCHA = "gotcha"
 IN_FORCE = ("active", "challenged")
 
 
@@ -46,6 +47,13 @@ class Vocabulary:
                 if words[at : at + len(phrase)] == phrase:
                     found.setdefault(tag)
         return tuple(found)
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """`gotcha` for a MARK that says it is one, unless a registry knows no such tag: the pointers at a session's
+        start and the warnings before a risky action go by it."""
+        name = self.canonical(GOTCHA)
+        known = not self.registry.tags or name in self.registry.tags
+        return (name,) if kind.casefold() == GOTCHA and known else ()
 
     def canonical(self, tag: str) -> str:
         """A tag as it is written here: one lower-case word, hyphens for blanks, aliases resolved."""

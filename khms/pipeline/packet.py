@@ -73,7 +73,7 @@ def build(page: Page, mark: Mark, known: Known, *, target: int, nearest: int, ex
     cards = known.nearest_cards(text, nearest)
     candidates = known.nearest_candidates(text, max(nearest // 2, 1))
     same = [same for same in known.same_cards(text) if known.in_force(same.id)]
-    occurring = known.vocabulary.occurring(text)
+    occurring = tuple(dict.fromkeys([*known.vocabulary.of_kind(mark.kind), *known.vocabulary.occurring(text)]))
     head = _head(known.types, [*occurring, *(t for t in known.vocabulary.names if t not in occurring)][:TAGS])
     own = _section(_line(f"The MARK: {mark.id}, {page.path} line {mark.line}"), _own(page, mark))
     journal = {n: line for n, line in around(page, mark.line, mark.end, RADIUS) if not mark.line <= n <= mark.end}

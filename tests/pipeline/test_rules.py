@@ -103,6 +103,16 @@ def test_without_a_registry_the_tags_in_use_count() -> None:
     assert used.occurring("the serial link") == ("serial",)
 
 
+@pytest.mark.parametrize(
+    ("registry", "tags"),
+    [({}, ("gotcha",)), ({"trap": {"aliases": ["gotcha"]}, "sensors": None}, ("trap", "sensors")), ({"ci": None}, ())],
+)
+def test_a_mark_that_says_it_is_a_gotcha_is_tagged_as_one(registry: dict[str, object], tags: tuple[str, ...]) -> None:
+    held = Known({}, Vocabulary(registry_from(registry), ()), TYPES, 0.9)
+    verdict = propose_from("MARK[Gotcha] the sensors lose their clock at noon\n", held)
+    assert verdict.proposal is not None and (verdict.proposal.type, verdict.proposal.tags) == ("fact", tags)
+
+
 @pytest.mark.parametrize("text", ["it is so", "…", "🐘🐘🐘", "***", "—"])
 def test_a_mark_without_words_of_its_own_is_not_carded(text: str) -> None:
     verdict = propose_from(f"MARK[note] {text}\n")
