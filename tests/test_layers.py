@@ -23,7 +23,7 @@ HEAVY = {
 # What hooks and `mark` load at every moment of a session.
 LIGHT = (
     "__init__", "__main__", "values", "errors", "config", "model", "store.files", "store.lock", "store.layout",
-    "store.gitdir", "store.journal", "hooks", "recall", "cli.__init__", "cli.jot",
+    "store.gitdir", "store.journal", "hooks", "recall", "server", "cli.__init__", "cli.jot", "cli.quick",
 )  # fmt: skip
 
 

@@ -69,6 +69,8 @@ def test_status_as_json(base: Base, hook: Path, run_khms: Run) -> None:
         "schema",
         "hosts",
         "base",
+        "moments",
+        "incognito",
         "problems",
     }
 

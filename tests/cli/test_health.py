@@ -149,7 +149,7 @@ def test_without_git_it_is_said_once(base: Base, run_khms: Run, tmp_path: Path) 
     bad = [check for check in json.loads(done.stdout)["checks"] if check["state"] == "bad"]
     assert done.returncode == 1 and [check["message"] for check in bad] == ["git was not found"]
     assert "install git" in bad[0]["mend"] and "bug" not in done.stderr
-    for words in (["bench", "--cards", "10"], ["demo"], ["nightly"], ["lint"]):
+    for words in (["bench", "--cards", "50"], ["demo"], ["nightly"], ["lint"]):
         done = run_khms(*words, env=env)
         assert done.returncode == 4 and "git was not found" in done.stderr and done.stdout == ""
 

@@ -3,6 +3,7 @@ The calls go over real HTTP, to a server here that holds answers by their path."
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -251,6 +252,13 @@ def test_pages_are_turned_over_on_the_same_host_and_not_for_ever(
         forge.pages(f"{url}/d", {})
 
 
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split(") ")[1][0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from khms.hosts import program
 
@@ -262,7 +270,8 @@ def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monk
     with pytest.raises(forge.Failed, match="did not end"):
         program.run("gh", folder=tmp_path)
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
-    stat = Path(f"/proc/{pid}/stat")
-    assert not stat.exists() or stat.read_text(encoding="utf-8").split(") ")[1][0] == "Z"
+    until = time.monotonic() + 60
+    while _runs(pid):  # what was killed may not have been told yet
+        assert time.monotonic() < until
     with pytest.raises(forge.Failed, match="is not on PATH"):
         program.run("no-such-program-here")
