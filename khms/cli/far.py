@@ -55,10 +55,16 @@ _streams = _Streams()
 _NOWHERE: io.TextIOBase = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
 
-def install() -> None:
-    """Puts the streams in place of the process's own."""
+@contextlib.contextmanager
+def installed() -> Iterator[None]:
+    """Puts the streams in place of the process's own for as long as it serves."""
+    own = sys.stdout, sys.stderr
     sys.stdout = _Switch(_streams, "out")
     sys.stderr = _Switch(_streams, "err")
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = own
 
 
 class _Session(Session):

@@ -134,8 +134,9 @@ def run(session: Session, lock: int | None) -> None:
     with contextlib.suppress(Unavailable):
         local.make(base)
     session.note(one_line(f"serving {base.root}; Ctrl-C ends it"))
-    far.install()
-    if not process.run(base, far.runner(base), lock):
+    with far.installed():
+        served = process.run(base, far.runner(base), lock)
+    if not served:
         raise No(f"another process is the server of {base.root}", hint="khms server status")
 
 

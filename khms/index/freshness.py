@@ -51,6 +51,14 @@ def compare(base: Base, known: manifest.Manifest) -> Freshness:
     return Freshness(True, why, known.at / 1e9)
 
 
+def unmoved(base: Base, known: manifest.Manifest) -> bool:
+    """Whether git stands where it stood at the last look."""
+    now = look(base, ())
+    return all(known.looked.get(name, NOTHING) == now.get(name, NOTHING) for name in now) or (
+        bool(known.commit) and _head(base) == known.commit
+    )
+
+
 def _head(base: Base) -> str:
     git = gitdir.find(base.root)
     return gitdir.head(git) if git else ""

@@ -7,6 +7,7 @@ from functools import partial
 
 from khms.errors import Busy, Unavailable
 from khms.index import current, freshness
+from khms.index.freshness import Freshness
 from khms.index.lexical import Damaged, Found, Reader
 from khms.model.belief import figures as belief_figures
 from khms.model.document import FOG, UNREVIEWED, Hit, Query
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from khms.index.meaning import Meaning
+    from khms.index.sync import Report
     from khms.model.belief import Belief
 
 SCHEMA = "khms.recall/1"
@@ -109,7 +111,8 @@ def recall(
     query = plain(text, limit=limits) if as_text else parse(text, limit=limits, strict=strict)
     depth = config["recall.depth"]
     most = config["recall.limit"] if limit is None else limit
-    looked = _refreshed(base, config) if refresh else _Look()
+    held = current.vouched(base, config)
+    looked = _refreshed(base, config, held) if refresh else _Look()
 
     def answer() -> Answer:
         reader, known = current.opened(base)
@@ -117,7 +120,7 @@ def recall(
             from khms.model.card import card_types
 
             demand(query, lambda name, value: reader.frequency(name, value) > 0, card_types(config["cards.types"]))
-        fresh = freshness.compare(base, known)
+        fresh = Freshness(False, "", known.at / 1e9) if held else freshness.compare(base, known)
         meaning, said = current.meaning(base, config, reader, known) if by_meaning else (None, LEXICAL_ONLY)
         if meaning is None and by_meaning and looked.wordless:
             said = f"by words alone: {looked.wordless}"
@@ -144,7 +147,7 @@ def recall(
     except Damaged as error:
         if not refresh:
             raise current.unusable(base, str(error)) from error
-        looked = _refreshed(base, config, str(error))
+        looked = _refreshed(base, config, None, str(error))
     try:
         return answer()
     except Damaged as error:
@@ -162,14 +165,13 @@ class _Look:
     wordless: str = ""
 
 
-def _refreshed(base: Base, config: Mapping[str, Any], damage: str = "") -> _Look:
-    """Brings the index up to date, or builds it anew for the `damage` that was found in it; raises only where there is
-    no index that could answer."""
+def _refreshed(base: Base, config: Mapping[str, Any], held: Report | None, damage: str = "") -> _Look:
+    """Brings the index up to date unless the look that `held` reports still counts, or builds it anew for the `damage`
+    that was found in it; raises only where there is no index that could answer."""
     from khms.index.catchup import NEW
     from khms.index.sync import refresh
 
     try:
-        held = None if damage else current.vouched(base, config)
         report = held or refresh(base, config=config, rebuild=bool(damage), vectors=NEW, wait=PATIENCE)
         return _Look("", damage or report.rebuilt or "", len(report.skipped), report.wordless)
     except (Busy, Unavailable) as error:

@@ -45,7 +45,7 @@ class Look:
     def before(self, until: float) -> None:
         """Brings the index up to date where it is seen to be behind; gives up at the monotonic time `until`, or
         sooner."""
-        if not self._behind():
+        if self._unwritten() or not self._behind():
             return
         with self._change:
             wanted = self._rounds + 1
@@ -60,13 +60,22 @@ class Look:
 
     def vouch(self, base: Base, config: Mapping[str, Any]) -> Report | None:
         """The report of the last look, if nothing was written since; None where that is not known."""
+        held = self._unwritten()
+        return held[0] if held and base.root == self._base.root and held[1] == dict(config) else None
+
+    def _unwritten(self) -> tuple[Report, dict[str, Any]] | None:
+        """The last look, if neither a file was written nor git moved since."""
         with self._guard:
             if self._last is not None and not self._watch.still():
                 self._last = None
             held = self._last
-        if held is None or base.root != self._base.root or held[1] != dict(config) or self._behind():
+        if held is None:
             return None
-        return held[0]
+        try:
+            _, known = current.opened(self._base)
+        except Unavailable:
+            return None
+        return held if freshness.unmoved(self._base, known) else None
 
     def end(self) -> None:
         with self._change:
