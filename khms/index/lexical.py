@@ -7,7 +7,7 @@ second, over those few, adds up how much of the question's rarity each covers an
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import log
 
 from khms.errors import Unavailable
@@ -382,11 +382,14 @@ class _Question:
     def in_titles(self, titles: list[str]) -> list[float]:
         """Of each title, the share of the question's rarity that its words cover."""
         weights = self.stem_weights()
-        cut = [terms(title) for title in titles]
-        words = [[*one.words, *one.parts, *one.grams] for one in cut]
-        stems = iter(fields.stems([word for some in words for word in some], self.reader.language))
-        held = [{next(stems) for _ in some} for some in words]
+        held = [_stems_of(title, self.reader.language) for title in titles]
         return [round(min(1.0, sum(weights.get(stem, 0.0) for stem in some) / self.total), 4) for some in held]
+
+
+@lru_cache(maxsize=8192)  # a server meets the same titles at every question
+def _stems_of(title: str, language: str) -> tuple[str, ...]:
+    cut = terms(title)
+    return tuple(dict.fromkeys(fields.stems([*cut.words, *cut.parts, *cut.grams], language)))
 
 
 def _rarity(count: int, documents: int) -> float:

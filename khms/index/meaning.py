@@ -92,9 +92,13 @@ class Meaning:
         held, ends, rows = self._vectors.slots, self._vectors.row_ends, self._vectors.rows
         wanted = np.array(slots, dtype=np.intp)
         records = np.searchsorted(held, wanted)
-        for place in np.flatnonzero(np.append(held, -1)[records] == wanted):
-            units = _units(rows[ends[records[place]] : ends[records[place] + 1]])[0]
-            found[place] = units.mean(axis=0) - self._mean[0]
+        places = np.flatnonzero(np.append(held, -1)[records] == wanted)
+        if len(places):
+            begins, stops = ends[records[places]], ends[records[places] + 1]
+            units = _units(rows[np.concatenate([np.arange(*span) for span in zip(begins, stops, strict=True)])])[0]
+            sizes = stops - begins
+            sums = np.add.reduceat(units, np.cumsum(sizes) - sizes, axis=0)
+            found[places] = sums / sizes[:, None] - self._mean[0]
         return _units(found)[0]
 
     def documents(self, slots: Iterable[int]) -> dict[int, Document]:
@@ -305,7 +309,7 @@ def _above(cosines: NDArray[Any], base: NDArray[intp], usual_mean: float, usual_
     """Each cosine as its distance from the mean of the `base`, in spreads."""
     from khms.index.arrays import np
 
-    some = cosines[base]
+    some = cosines if len(base) == len(cosines) else cosines[base]
     count = len(some)
     mean = (float(some.sum()) + MEAN_WEIGHT * usual_mean) / (count + MEAN_WEIGHT)
     squares = float(((some - some.mean()) ** 2).sum()) + SPREAD_WEIGHT * usual_spread**2
