@@ -16,6 +16,8 @@ from typing import Any
 import click
 
 from khms.cli.session import Session
+from khms.errors import Unavailable
+from khms.index import current
 from khms.server.service import Asked
 from khms.store.layout import Base
 
@@ -110,6 +112,10 @@ def _run(base: Base, asked: Asked) -> int | None:
     session = _Session(str(cwd / named) if named else None, cwd, quiet=bool(quiet), verbose=bool(verbose))
     session.colours = asked.streams[4] == b"1"
     if os.path.realpath(session.base.root) != os.path.realpath(base.root):
+        return None
+    try:
+        current.opened(base)
+    except Unavailable:  # it has to be built: the client does that, since this process would keep the memory it takes
         return None
     ctx = recall.make_context("recall", list(words), obj=session)
     try:

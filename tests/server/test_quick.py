@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from khms.cli import far
+from khms.server.service import Asked
 from khms.store.layout import Base
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -130,3 +133,14 @@ def test_a_server_that_was_killed_is_no_loss(answered: Answered, run_khms: Run) 
     os.kill(found["pid"], 9)
     with_it, without = both(run_khms, "recall", "checksum deploy")
     assert with_it == without and with_it[0] == 0
+
+
+def test_an_index_that_has_to_be_built_is_left_to_the_client(stocked: Base) -> None:
+    words = ("", "", "", "checksum", "deploy")
+    asked = Asked(os.fsencode(stocked.root), {}, words, (b"utf-8", b"utf-8", b"0", b"0", b"1"))
+    with far.installed():
+        done = far.runner(stocked)(asked)
+        assert done is not None and b"K-00001" in done[0]
+        shutil.rmtree(stocked.index)
+        assert far.runner(stocked)(asked) is None
+    assert not stocked.index.exists()
