@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from functools import partial
 
 from khms.errors import Busy, Unavailable
@@ -112,6 +113,8 @@ def recall(
     depth = config["recall.depth"]
     most = config["recall.limit"] if limit is None else limit
     held = current.vouched(base, config)
+    if refresh and by_meaning and not held:
+        _meanwhile(config)
     looked = _refreshed(base, config, held) if refresh else _Look()
 
     def answer() -> Answer:
@@ -152,6 +155,23 @@ def recall(
         return answer()
     except Damaged as error:
         raise current.unusable(base, str(error)) from error
+
+
+def _meanwhile(config: Mapping[str, Any]) -> None:
+    """Loads the libraries of arrays while git is waited for: a tenth of a whole `khms recall` without a server. The
+    thread is waited for at the end of the process, which must not end in the middle of loading one."""
+    from threading import Thread
+
+    from khms.index.models import OFF
+
+    if config["recall.model"] == OFF:
+        return
+
+    def load() -> None:
+        with suppress(Exception):  # whoever needs them says what is missing
+            import khms.index.arrays  # noqa: F401
+
+    Thread(target=load).start()
 
 
 @dataclass(frozen=True, slots=True)
