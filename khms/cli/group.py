@@ -133,4 +133,12 @@ def khms(ctx: click.Context, root: str | None, quiet: bool, verbose: bool, debug
     khms approve UNIT C1    let one in
     khms recall "price list"
     """
-    ctx.obj = Session(root, Path.cwd(), quiet=quiet, verbose=verbose, debug=debug)
+    ctx.obj = Session(root, _here(), quiet=quiet, verbose=verbose, debug=debug)
+
+
+def _here() -> Path:
+    """The folder that is worked in; the root folder, in which no base is looked for, where it is gone."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/")

@@ -127,8 +127,12 @@ def recall(
         meaning, said = current.meaning(base, config, reader, known) if by_meaning else (None, LEXICAL_ONLY)
         if meaning is None and by_meaning and looked.wordless:
             said = f"by words alone: {looked.wordless}"
-        asked = _Asked(base, reader, meaning, query, depth, config["recall.floor"] if by_meaning else 0.0, config, here)
-        ranked, weights = _ranked(asked, include_fog, unreviewed)
+        floor = config["recall.floor"] if by_meaning else 0.0
+        for taken in (query, *_loosened(query)):
+            asked = _Asked(base, reader, meaning, taken, depth, floor, config, here)
+            ranked, weights = _ranked(asked, include_fog, unreviewed)
+            if ranked:
+                break
         ranked, believed = _placed(asked, ranked, most, snippets)
         hits = [_hit(base, reader, hit, weights, snippets, believed) for hit in ranked[:most]]
         return Answer(
@@ -155,6 +159,14 @@ def recall(
         return answer()
     except Damaged as error:
         raise current.unusable(base, str(error)) from error
+
+
+def _loosened(query: Query) -> tuple[Query, ...]:
+    """The question with its phrases as plain words, to be asked where nothing holds them: beside other words they are
+    as likely the quotes of a pasted error message or stack trace. A phrase that stands alone means what it says."""
+    if not (query.text and query.phrases):
+        return ()
+    return (Query(" ".join([query.text, *query.phrases]), (), query.filters),)
 
 
 def _meanwhile(config: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import datetime
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -177,3 +178,18 @@ def test_what_is_no_card_counts_as_none(base: Base, run_khms: Run, write: Write,
     named = {problem["where"] for problem in found["problems"]}  # type: ignore[attr-defined]
     assert {"memory/know/K-00002.md:1", "memory/know/K-00003.md:1"} <= named
     assert run_khms("status", "--check").returncode == 1
+
+
+def test_in_a_folder_that_is_gone(base: Base, tmp_path: Path) -> None:
+    khms = Path(sys.executable).with_name("khms")
+    gone = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    for words, status in ((["--root", str(base.root), "status"], 0), (["status"], 4)):
+        done = subprocess.run(
+            ["sh", "-c", gone, "sh", str(khms), *words],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode == status, done.stderr

@@ -297,3 +297,11 @@ def test_the_shared_identifiers(base: Base, shared: Callable[[str], Path], write
         query = json.loads(row)
         if query["kind"] == "identifier":
             assert ids(recall(base, query["query"]))[:1] == query["gold"], query["query"]
+
+
+def test_quotes_in_a_pasted_trace_keep_nothing_from_being_found(weather: Base) -> None:
+    trace = '  File "/srv/app/port.py", line 12, in read\nERROR: checksum errors on every third frame'
+    assert ids(ask(weather, trace))[0] == "K-00001"
+    assert ids(ask(weather, 'open "/srv/app/port.py" failed: checksum errors on every third frame'))[0] == "K-00001"
+    assert ids(ask(weather, '"tighten the ground" checksum')) == ["K-00001"]
+    assert ids(ask(weather, '"third checksum"')) == [] and ids(ask(weather, '"third checksum" type:fact')) == []
