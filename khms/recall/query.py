@@ -44,7 +44,7 @@ def parse(text: str, *, limit: int = LIMIT, strict: bool = False) -> Query:
         filters.append((name, canonical_type(value) if name == "type" else value))
         return " "
 
-    rest = re.sub(_FILTER, chosen, re.sub(_PHRASE, phrase, text[:limit]))
+    rest = re.sub(_FILTER, chosen, re.sub(_PHRASE, phrase, _short(text, limit)))
     return Query(rest.strip(), tuple(phrases), tuple(filters))
 
 
@@ -70,4 +70,13 @@ def _misfit(name: str, value: str, valid: str) -> Usage:
 
 def plain(text: str, *, limit: int = LIMIT) -> Query:
     """The question in a text that nobody wrote for a search: quotes and colons in it mean nothing."""
-    return Query(text[:limit].strip())
+    return Query(_short(text, limit).strip())
+
+
+def _short(text: str, limit: int) -> str:
+    """Of a text over the limit the beginning and, of the same length, the end: a stack trace says what failed in its
+    last line."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[: limit - half]} {text[len(text) - half :]}"

@@ -64,7 +64,9 @@ def test_a_pasted_text_means_nothing() -> None:
 
 def test_a_long_text_is_cut() -> None:
     assert len(parse("word " * 5000).text) <= 4096
-    assert plain("abcdef", limit=3) == Query("abc")
+    assert plain("abcdef", limit=6) == Query("abcdef")
+    assert plain("abcdefgh", limit=4) == Query("ab gh")
+    assert parse("x " * 4000 + "the failing line").text.endswith("the failing line")
 
 
 @given(st.text())
