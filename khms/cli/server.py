@@ -51,6 +51,8 @@ def start(session: Session, as_json: bool) -> None:
     if found is None:
         started = launch.start(str(base.root), pause=0.0)
         found = _wait_for(lambda: _status(base))
+        if found is None and (number := _holder(base)):
+            raise _hanging(base, number)
         if found is None:
             raise Unavailable("the server did not start", where=str(base.root), hint="see why: khms server run")
     if as_json:
@@ -77,8 +79,7 @@ def stop(session: Session, as_json: bool) -> None:
     if was:
         _ask(base, b"stop")
         if not _wait_for(lambda: not launch.claimed(path)):
-            hint = f"end it yourself: kill {found['pid']}" if found else ""
-            raise Unavailable("the server does not end", where=str(base.root), hint=hint)
+            raise _hanging(base, _holder(base))
     if as_json:
         print_json({"schema": SCHEMA, "running": False, "stopped": was, "base": str(base.root)})
         return
@@ -89,7 +90,7 @@ def stop(session: Session, as_json: bool) -> None:
 @_json
 @click.pass_obj
 def status(session: Session, as_json: bool) -> None:
-    """Show whether the server of this base runs. Exit 1 where it does not.
+    """Show whether the server of this base runs. Exit 1 where it does not, 4 where it runs but does not answer.
 
     \b
     khms server status
@@ -97,11 +98,16 @@ def status(session: Session, as_json: bool) -> None:
     """
     base = session.base
     found = _status(base)
+    number = _holder(base) if found is None else 0
     if as_json:
-        print_json({"schema": SCHEMA, "running": found is not None, "base": str(base.root), **(found or {})})
+        held = {"answers": False, "pid": number} if number else {}
+        running = found is not None or bool(number)
+        print_json({"schema": SCHEMA, "running": running, "base": str(base.root), **held, **(found or {})})
         if found is None:
-            raise click.exceptions.Exit(1)
+            raise click.exceptions.Exit(Unavailable.exit_code if number else 1)
         return
+    if number:
+        raise _hanging(base, number)
     if found is None:
         raise No(f"no server runs for {base.root}", hint="start it: khms server start")
     minutes = f"{found['idle_minutes']:g} minutes"
@@ -170,6 +176,24 @@ def _status(base: "Base") -> dict[str, Any] | None:
     answer = _ask(base, b"status")
     found: dict[str, Any] | None = json.loads(answer[0]) if answer else None
     return found
+
+
+def _holder(base: "Base") -> int:
+    """The process that is the base's server or about to be, whether it answers or not; 0 where there is none."""
+    from khms.server import launch
+
+    path = launch.lock_path(_place(), str(base.root))
+    if not launch.claimed(path):
+        return 0
+    with open(path, "rb") as lock:
+        said = lock.read(20).strip()
+    return int(said) if said.isdigit() else 0
+
+
+def _hanging(base: "Base", number: int) -> Unavailable:
+    """Named by its process: one that is only being started answers a moment later, one that hangs never does."""
+    hint = f"try again in a moment, then end it: kill -9 {number}" if number else "khms server status"
+    return Unavailable(f"the server does not answer: process {number}", where=str(base.root), hint=hint)
 
 
 def _wait_for(look: Any) -> Any:

@@ -7,6 +7,9 @@ event       event("why …", session="s", cwd=…) -> a prompt of Claude Code as
 ask         ask(base, b"hook", blocks, env={…}, seconds=…) -> (blocks or None, why), as a client in that base
 hook        hook(base, event, …) -> the text of the answer, "" for silence, None where no server answered
 logged      logged(base) -> the lines of its log
+status      status(base) -> what the base's server says of itself, None where none answers
+running     running(base) -> the same, once it answers
+client      client(event, env) -> the text of the answer of the hook as a host runs it, "" for silence
 """
 
 import json
@@ -14,6 +17,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -23,13 +27,15 @@ from typing import Any
 
 import pytest
 
+from khms.hosts import claude_code
+from khms.hosts.settings import hook_command
 from khms.index import sync
 from khms.server import address, asking, launch, process
 from khms.server.service import Server
 from khms.store.layout import Base
 
 QUESTION = "why does the checksum keep failing on deploy"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +44,7 @@ def sockets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     monkeypatch.delenv("KHMS_SERVER_OFF")
     yield folder
-    for lock in (folder / "khms").glob("*.lock"):
+    for lock in folder.glob("khms*/*.lock"):
         _end(lock)
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -152,3 +158,39 @@ def logged() -> Callable[[Base], list[dict[str, Any]]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     return read
+
+
+@pytest.fixture
+def status(ask: Callable[..., tuple[list[bytes] | None, str]]) -> Callable[[Base], dict[str, Any] | None]:
+    def look(base: Base) -> dict[str, Any] | None:
+        answer, _ = ask(base, b"status")
+        return json.loads(answer[0]) if answer else None
+
+    return look
+
+
+@pytest.fixture
+def running(status: Callable[[Base], dict[str, Any] | None]) -> Callable[[Base], dict[str, Any]]:
+    """Waits until the base's server answers; what it says of itself."""
+
+    def wait(base: Base) -> dict[str, Any]:
+        until = time.monotonic() + PATIENCE
+        while (found := status(base)) is None:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return found
+
+    return wait
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Callable[..., str]:
+    """The hook as a host runs it, with time enough for a busy machine; its answer's text."""
+
+    def run(event: bytes, env: dict[str, str]) -> str:
+        words = ["sh", "-c", f"exec {hook_command(claude_code)}"]
+        done = subprocess.run(words, input=event, capture_output=True, env={**os.environ, **env}, timeout=60)
+        assert (done.returncode, done.stderr) == (0, b"")
+        return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
+
+    return run

@@ -1,6 +1,5 @@
 """Real server processes: one a base however many start it, and the next one after whatever ended the last."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from khms.hosts import claude_code
-from khms.hosts.settings import hook_command
 from khms.index import sync
 from khms.server import launch
 from khms.store import trust
@@ -24,42 +21,6 @@ from khms.store.repo import Repo
 Ask = Callable[..., tuple[list[bytes] | None, str]]
 Khms = Callable[..., "subprocess.CompletedProcess[str]"]
 PATIENCE = 60.0
-
-
-@pytest.fixture
-def status(ask: Ask) -> Callable[[Base], dict[str, Any] | None]:
-    def look(base: Base) -> dict[str, Any] | None:
-        answer, _ = ask(base, b"status")
-        return json.loads(answer[0]) if answer else None
-
-    return look
-
-
-@pytest.fixture
-def running(status: Callable[[Base], dict[str, Any] | None]) -> Callable[[Base], dict[str, Any]]:
-    """Waits until the base's server answers; what it says of itself."""
-
-    def wait(base: Base) -> dict[str, Any]:
-        until = time.monotonic() + PATIENCE
-        while (found := status(base)) is None:
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        return found
-
-    return wait
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Callable[..., str]:
-    """The hook as a host runs it, with time enough for a busy machine; its answer's text."""
-
-    def run(event: bytes, env: dict[str, str]) -> str:
-        words = ["sh", "-c", f"exec {hook_command(claude_code)}"]
-        done = subprocess.run(words, input=event, capture_output=True, env={**os.environ, **env}, timeout=60)
-        assert (done.returncode, done.stderr) == (0, b"")
-        return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""
-
-    return run
 
 
 def seat(base: Base) -> bytes:
@@ -204,14 +165,6 @@ def test_a_trusted_base_that_was_found_and_the_users_own_one(
     for number, cwd in enumerate((stocked.root, stocked.know, own_environment, Path("/"))):
         assert "K-00001" in client(event(session=f"s{number}", cwd=str(cwd)), {})
     assert [line["server"] for line in logged(stocked)] == [True] * 4
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_base_that_cannot_be_written_is_answered_for(stocked: Base, running: Callable[[Base], Any]) -> None:
-    stocked.local.chmod(0o500)
-    launch.start(str(stocked.root))
-    running(stocked)
-    stocked.local.chmod(0o700)
 
 
 def test_a_base_deep_down(

@@ -1,9 +1,16 @@
 """`khms recall` with a server and without one: the same bytes, streams and exit codes, and nothing older."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import re
 import shutil
+import struct
 import subprocess
+import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +72,37 @@ def test_the_same_document(answered: Answered, run_khms: Run) -> None:
     assert (status, err) == (status_too, err_too) == (0, "")
     assert first.pop("elapsed_ms") > 0 and second.pop("elapsed_ms") > 0
     assert first == second and first["channel"] == "hybrid"
+
+
+def at_a_terminal(columns: int, env: dict[str, str], cwd: Path, words: list[str]) -> tuple[int, bytes]:
+    """The exit code of khms at a terminal so many columns wide, and what that was sent."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "khms", *words]
+    process = subprocess.Popen(
+        command, cwd=cwd, env={**os.environ, "TERM": "xterm", **env}, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the last one at the terminal has left
+        while part := os.read(ours, 65536):
+            shown += part
+    os.close(ours)
+    return process.wait(60), shown
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("words", [["recall", "-n", "2", "valve"], ["-v", "recall", "nothing whatsoever of the kind"]])
+def test_the_same_at_a_terminal(answered: Answered, stocked: Base, columns: int, words: list[str]) -> None:
+    before = answered()
+    for plain in ({}, {"NO_COLOR": "1"}):
+        env = {"KHMS_SERVER_OFF": "0", **plain}
+        status, shown = at_a_terminal(columns, env, stocked.root, words)
+        status_too, shown_too = at_a_terminal(columns, {**env, "KHMS_SERVER_OFF": "1"}, stocked.root, words)
+        timed = re.compile(rb"[0-9]+ ms")
+        assert (status, timed.sub(b"", shown)) == (status_too, timed.sub(b"", shown_too))
+        assert (b"\x1b[" in shown) is (status == 0 and not plain)
+    assert answered() == before + 2
 
 
 @pytest.mark.parametrize(
