@@ -196,3 +196,64 @@ def test_a_model_is_not_loaded_where_nothing_waits(base: Base, add_card: Add, mo
     monkeypatch.setattr(models, "load", lambda *_: pytest.fail("loaded"))
     monkeypatch.setattr(catchup, "load", lambda *_: pytest.fail("loaded"))
     assert sync.refresh(base, vectors=ALL).waiting == 0
+
+
+@pytest.fixture
+def no_catching_up(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No text is read a second time: vectors come from the texts that the refresh has at hand, or not at all."""
+    monkeypatch.setattr(catchup, "_texts", lambda *_: pytest.fail("read again"))
+    return monkeypatch
+
+
+@pytest.mark.parametrize("mode", [NEW, ALL])
+def test_a_small_refresh_makes_its_vectors_on_the_way(
+    base: Base, add_card: Add, no_catching_up: pytest.MonkeyPatch, mode: str
+) -> None:
+    gone = add_card(base, "K-00001", body="lampdrift\n")
+    add_card(base, "K-00002", body="it was red\n")
+    add_card(base, "K-00003", body="the kitchen\n")
+    sync.refresh(base)
+    if mode == ALL:  # which keeps to no limit
+        no_catching_up.setattr(sync, "MOST_ON_THE_WAY", 1)
+    gone.unlink()
+    add_card(base, "K-00002", body="it is blue now\n")
+    add_card(base, "K-00004", body="The engine stalls in the cold\n")
+    report = sync.refresh(base, vectors=mode)
+    assert (report.added, report.updated, report.removed) == (1, 1, 1)
+    assert (report.waiting, report.wordless) == (0, "") and sync.verify(base) == ""
+    small = rows(base)
+    assert len(small) == 4 and ("memory/know/K-00001.md", 1) not in small
+    no_catching_up.undo()
+    sync.refresh(base, rebuild=True)
+    assert rows(base) == small
+
+
+def test_what_waits_already_is_left_to_catching_up(base: Base, add_card: Add) -> None:
+    """Vectors stand in the order of their slots: what came without keeps what comes after it waiting."""
+    add_card(base, "K-00001")
+    sync.refresh(base)
+    add_card(base, "K-00002", body="lampdrift\n")
+    sync.refresh(base, vectors=LATER)
+    add_card(base, "K-00003", body="the kitchen\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sync, "catch_up", lambda base, rules, known, *_: known.vectors)
+        patch.setattr(models, "load", lambda *_: pytest.fail("loaded"))
+        assert sync.refresh(base, vectors=NEW).waiting == 2
+    sync.refresh(base)
+    held = rows(base)
+    sync.refresh(base, rebuild=True)
+    assert rows(base) == held and len(held) == 4
+
+
+def test_a_question_makes_no_thousands_of_vectors_on_its_way(
+    base: Base, add_card: Add, no_catching_up: pytest.MonkeyPatch
+) -> None:
+    add_card(base, "K-00001")
+    sync.refresh(base)
+    for module in (sync, catchup):
+        no_catching_up.setattr(module, "MOST_ON_THE_WAY", 1)
+    for number in (2, 3):
+        add_card(base, f"K-{number:05d}", body="lampdrift\n")
+    assert sync.refresh(base, vectors=NEW).waiting == 2 and records(base) == 2
+    no_catching_up.undo()
+    assert sync.refresh(base, vectors=ALL).waiting == 0 and len(with_vectors(base)) == 4

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from khms.index import text as analysis
 from khms.index.text import LONGEST, Terms, content_words, fold, is_identifier, terms
 
 HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -155,3 +156,58 @@ def test_a_long_term_is_cut_alike_on_both_sides() -> None:
 def test_machine_names_and_prose() -> None:
     assert is_identifier("a_b") and is_identifier("k-00042") and is_identifier("c++")
     assert not is_identifier("well-known")
+
+
+ODD = [
+    "Wort",
+    "WORT",
+    "wOrT",
+    "wort.",
+    "(.net)",
+    ".net",
+    "..a",
+    "c++",
+    "C#,",
+    "a#b",
+    "x.y",
+    "*",
+    "Größe",
+    "漢字b",
+    "a" * 300,
+]
+some_texts = st.text(alphabet="abXY1_-./:@+#*\"'(),é漢🚀 \n\u200b", max_size=30) | st.lists(
+    st.sampled_from(ODD), max_size=6
+).map(" ".join)
+
+
+@given(st.text(alphabet=[chr(code) for code in range(33, 127)], min_size=1, max_size=12) | st.sampled_from(ODD[:-3]))
+def test_a_plain_word_is_read_at_once_as_it_would_be_letter_by_letter(piece: str) -> None:
+    """A plus sign behind a blank says nothing by itself, and keeps the long way from being cut short."""
+    found = analysis._analyse(piece)
+    at_once = Terms((found,)) if isinstance(found, str) else found
+    slowly = analysis._Reading(f"{piece} +").terms()
+    for name in ("words", "parts", "grams", "identifiers"):
+        assert getattr(at_once, name) == getattr(slowly, name), name
+    assert bool(at_once.symbols) == (not at_once.words)
+
+
+@given(st.lists(some_texts, max_size=4))
+def test_what_is_remembered_changes_no_terms(asked: list[str]) -> None:
+    """Each text alone in a memory that holds nothing, then all of them in one, twice, then in one that overflows."""
+    with pytest.MonkeyPatch.context() as patch:
+        alone = []
+        for text in asked:
+            patch.setattr(analysis, "_memory", analysis._Memory())
+            alone.append(terms(text))
+        patch.setattr(analysis, "_memory", analysis._Memory())
+        assert [terms(text) for text in asked * 2] == alone * 2
+        patch.setattr(analysis, "_REMEMBERED", 2)
+        assert [terms(text) for text in asked * 2] == alone * 2
+
+
+def test_a_full_memory_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analysis, "_memory", analysis._Memory())
+    monkeypatch.setattr(analysis, "_REMEMBERED", 3)
+    for text in ("x.y NoneType", "a b", "c", "x.y"):
+        terms(text)
+    assert set(analysis._memory) == {"c", "x.y"} and set(analysis._memory.odd) == {"x.y"}
