@@ -8,12 +8,44 @@ from khms.index import pieces
 from khms.index.pieces import LONGEST, WordPieces, _words
 
 LETTERS = "abcé漢-[]#.9 \t\n\x00\x0b\x85\u00a0\u3000"
-KNOWN = ["[UNK]", "[PAD]", "a", "##a", "b", "##b", "ab", "##ab", "abc", "e", "##e", "9", "##9", "漢", "-", ".", "#"]
+KNOWN = [
+    "[UNK]",
+    "[PAD]",
+    "[CLS]",
+    "a",
+    "##a",
+    "b",
+    "##b",
+    "ab",
+    "##ab",
+    "abc",
+    "e",
+    "##e",
+    "9",
+    "##9",
+    "漢",
+    "-",
+    ".",
+    "#",
+]
 VOCABULARY = {piece: number for number, piece in enumerate(KNOWN)}
-warm = WordPieces(VOCABULARY, "[UNK]", ("[UNK]", "[PAD]"))
+warm = WordPieces(VOCABULARY, "[UNK]", ("[UNK]", "[PAD]", "[CLS]"))
 texts = st.text(alphabet=LETTERS, max_size=40) | st.lists(
     st.sampled_from(
-        ["ab", "abc", "abab", "abq", "AB-ab", "é9", "a漢b", "b" * LONGEST, "b" * (LONGEST + 1), "[PAD]", "[UNK]"]
+        [
+            "ab",
+            "abc",
+            "abab",
+            "abq",
+            "AB-ab",
+            "é9",
+            "a漢b",
+            "b" * LONGEST,
+            "b" * (LONGEST + 1),
+            "[PAD]",
+            "[CLS]",
+            "[UNK]",
+        ]
     ),
     max_size=8,
 ).map(" ".join)
@@ -31,7 +63,7 @@ def long_way(text: str, limit: int | None = None) -> list[int]:
 
 @given(texts, st.none() | st.integers(0, 12))
 def test_remembered_or_not_the_pieces_are_the_same(text: str, limit: int | None) -> None:
-    cold = WordPieces(VOCABULARY, "[UNK]", ("[UNK]", "[PAD]"))
+    cold = WordPieces(VOCABULARY, "[UNK]", ("[UNK]", "[PAD]", "[CLS]"))
     expected = long_way(text, limit)
     assert cold.cut(text, limit) == expected, "the first time"
     assert cold.cut(text, limit) == expected, "from memory"
