@@ -1,7 +1,6 @@
 """Where the `khms` command starts. `mark` in its plain form, `hook run`, and `recall` where a server answers go past
 the command line library: they are paid for on every note and at every moment of a session."""
 
-import gc
 import sys
 
 
@@ -24,9 +23,6 @@ def main() -> int:
             return status
     from khms.cli import run
 
-    # Next to nothing that a command holds is garbage before it ends: with the default of 700 the looking for it took a
-    # sixth of a lint of 10,000 cards and a twentieth of an approval among them.
-    gc.set_threshold(50_000, 20, 50)
     return run(argv)
 
 

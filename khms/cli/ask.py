@@ -1,15 +1,15 @@
 """Asking the base: `recall`, and `index` for what it asks."""
 
 import shlex
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
 from khms.cli import past
-from khms.cli.output import clean, console, one_line, print_json
+from khms.cli.output import clean, one_line, print_json
+from khms.cli.progress import progress
 from khms.cli.session import Session
 from khms.errors import Usage
 
@@ -122,8 +122,8 @@ def _then(session: Session, at: str) -> "Past":
     from khms.index.catchup import NEW
 
     found = past.as_of(session, at)
-    with _progress(session) as progress:
-        sync.refresh(found.base, progress=progress, config=found.config, vectors=NEW)
+    with progress("indexing", quiet=session.quiet) as told:
+        sync.refresh(found.base, progress=told, config=found.config, vectors=NEW)
     return found
 
 
@@ -200,8 +200,8 @@ def index(ctx: click.Context, rebuild: bool, as_json: bool) -> None:
     from khms.index import sync
 
     session: Session = ctx.obj
-    with _progress(session) as progress:
-        report = sync.refresh(session.base, rebuild=rebuild, progress=progress, config=session.config)
+    with progress("indexing", quiet=session.quiet) as told:
+        report = sync.refresh(session.base, rebuild=rebuild, progress=told, config=session.config)
     if as_json:
         print_json(
             {
@@ -228,16 +228,3 @@ def index(ctx: click.Context, rebuild: bool, as_json: bool) -> None:
         session.note(clean(f"left out: {finding}"))
     if report.skipped:
         ctx.exit(1)
-
-
-@contextmanager
-def _progress(session: Session) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar on standard error for work that takes long enough to be seen; nothing in a pipe."""
-    if session.quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console(error=True), transient=True) as bar:
-        task = bar.add_task("indexing", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

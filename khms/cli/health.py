@@ -1,12 +1,11 @@
 """How the base is: `status` for what waits, `doctor` for what is wrong."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, console, fold, one_line, print_json
+from khms.cli.output import clean, fold, one_line, print_json
+from khms.cli.progress import progress
 from khms.cli.session import Session
 from khms.errors import Usage
 
@@ -113,8 +112,8 @@ def _secrets(ctx: click.Context, session: Session, as_json: bool) -> None:
 
     from khms.measure.secrets import scan
 
-    with _progress(session, as_json) as progress:
-        found = scan(session.repo, progress)
+    with progress("history", quiet=session.quiet or as_json) as told:
+        found = scan(session.repo, told)
     if as_json:
         leaks = [asdict(leak) for leak in found.leaks]
         print_json({"schema": "khms.secrets/1", "looked": found.looked, "findings": leaks, "large": list(found.large)})
@@ -132,18 +131,3 @@ def _secrets(ctx: click.Context, session: Session, as_json: bool) -> None:
             session.say("renew what is real; khms redact takes it out of a card and tells how history is rewritten")
     if found.leaks:
         ctx.exit(1)
-
-
-@contextmanager
-def _progress(session: Session, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal's standard error."""
-    import sys
-
-    if as_json or session.quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console(error=True), transient=True) as bar:
-        task = bar.add_task("history", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,10 +1,8 @@
 """`khms lint`: what is wrong with the base's files."""
 
 import os
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from khms.cli import annotate as annotations
-from khms.cli.output import console, fold, one_line, print_json
+from khms.cli.output import fold, one_line, print_json
+from khms.cli.progress import progress
 from khms.cli.session import Session
 from khms.config import Config
 from khms.errors import KhmsError, Refused, Usage
@@ -50,7 +49,7 @@ def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool
     chosen = [_inside(session, path) for path in paths] or None
     repo = session.repo if staged else _repo(session)
     config = _config(session)
-    with _progress(session, as_json or annotate is not None) as progress:
+    with progress("lint", quiet=session.quiet or as_json or annotate is not None) as told:
         report = check(
             session.base,
             config,
@@ -59,7 +58,7 @@ def lint(ctx: click.Context, paths: tuple[str, ...], staged: bool, as_json: bool
             staged=staged,
             index=index,
             generated=None if staged or chosen else _generated(session, repo, config),
-            progress=progress,
+            progress=told,
         )
         if staged and _receives(repo, config):
             report = replace(report, findings=(*report.findings, *_altered(repo, index, chosen)))
@@ -150,19 +149,6 @@ def _altered(repo: "Repo | None", index: str, chosen: Sequence[str] | None) -> I
             message = "this generated file is not what khms would write from the staged cards"
             mend = f"khms views writes it anew; then: git add {path}"
             yield Finding("KH016", "error", path, 1, message, mend)
-
-
-@contextmanager
-def _progress(session: Session, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal's standard error."""
-    if as_json or session.quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console(error=True), transient=True) as bar:
-        task = bar.add_task("lint", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _show(session: Session, report: "Report") -> None:

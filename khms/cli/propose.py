@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from khms.cli.output import clean, one_line, print_json, table
+from khms.cli.progress import progress
 from khms.cli.session import Session
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def nightly(
     from khms.pipeline import nightly as pipeline
 
     session: Session = ctx.obj
-    with _progress(session, dry_run) as progress:
+    with _progress(session, dry_run) as told:
         found = pipeline.nightly(
             session.base,
             session.repo,
@@ -53,7 +54,7 @@ def nightly(
             only_mark=only_mark,
             max_cards=max_cards,
             dry_run=dry_run,
-            progress=progress,
+            progress=told,
         )
     _warn(session, found)
     for note in (found.recovered, *found.notes, *map(str, found.problems)):
@@ -131,14 +132,5 @@ def _progress(session: Session, dry_run: bool) -> Iterator[Callable[[int, int], 
     if not sys.stderr.isatty():
         yield _lines(session.note, time.monotonic)
         return
-    from rich.progress import Progress
-
-    from khms.cli.output import console
-
-    with Progress(console=console(error=True), transient=True) as bar:
-        task = bar.add_task("MARKs", total=None)
-
-        def told(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
+    with progress("MARKs") as told:
         yield told

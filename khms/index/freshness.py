@@ -39,11 +39,7 @@ def freshness(base: Base) -> Freshness:
 
 
 def compare(base: Base, known: manifest.Manifest) -> Freshness:
-    now = look(base, (name for name in known.looked if not name.startswith(_GIT)))
-    changed = [name for name in {**known.looked, **now} if known.looked.get(name, NOTHING) != now.get(name, NOTHING)]
-    if any(name.startswith(_GIT) for name in changed) and known.commit and _head(base) == known.commit:
-        # Git packed its refs, or this is another branch at the same commit.
-        changed = [name for name in changed if not name.startswith(_GIT)]
+    changed = _changed(base, known, look(base, (name for name in known.looked if not name.startswith(_GIT))))
     if not changed:
         return Freshness(False, "", known.at / 1e9)
     first = min(changed)
@@ -53,10 +49,16 @@ def compare(base: Base, known: manifest.Manifest) -> Freshness:
 
 def unmoved(base: Base, known: manifest.Manifest) -> bool:
     """Whether git stands where it stood at the last look."""
-    now = look(base, ())
-    return all(known.looked.get(name, NOTHING) == now.get(name, NOTHING) for name in now) or (
-        bool(known.commit) and _head(base) == known.commit
-    )
+    return not any(name.startswith(_GIT) for name in _changed(base, known, look(base, ())))
+
+
+def _changed(base: Base, known: manifest.Manifest, now: dict[str, Mark]) -> list[str]:
+    """What does not look as it did."""
+    changed = [name for name in {**known.looked, **now} if known.looked.get(name, NOTHING) != now.get(name, NOTHING)]
+    if any(name.startswith(_GIT) for name in changed) and known.commit and _head(base) == known.commit:
+        # Git packed its refs, or this is another branch at the same commit.
+        return [name for name in changed if not name.startswith(_GIT)]
+    return changed
 
 
 def _head(base: Base) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from khms.errors import KhmsError, Refused
 from khms.model.card import Card, first_label
 from khms.model.digest import sha256_hex
+from khms.model.document import GOTCHA
 from khms.store import cards, files
 from khms.store.catalogue import catalogue
 from khms.store.layout import Base
@@ -177,7 +178,7 @@ def _by_body(card: Card, live: list[Card]) -> Drafted | None:
 
 def _by_tags(card: Card, live: list[Card]) -> Drafted | None:
     """A question by all of the card's tags; it is answered by every card that has them."""
-    tags = [tag for tag in card.tags if tag != "gotcha"]
+    tags = [tag for tag in card.tags if tag != GOTCHA]
     sharing = sorted(other.id for other in live if set(tags) <= set(other.tags))
     return (_short(" ".join(tags)), tuple(sharing), "tags") if tags and len(sharing) <= MOST_GOLD else None
 

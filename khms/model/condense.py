@@ -11,9 +11,9 @@ from datetime import date
 
 from khms.model.belief import FIGURES, Figures, level
 from khms.model.card import Card
+from khms.model.document import GOTCHA
 
 LASTING = ("fact", "policy", "overview")
-GOTCHA = "gotcha"
 
 
 def condensing(cards: Iterable[Card], by: Figures = FIGURES) -> dict[str, float]:

@@ -6,8 +6,11 @@ from khms.values import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from khms.model.belief import Belief
 
+GOTCHA = "gotcha"  # the tag of a trap that cost time once: a flag of its card, and a reason to warn before acting
 LIVE = "live"  # answers every question
 FOG = "fog"  # the archive: answers only where fog is asked for
 UNREVIEWED = "unreviewed"  # nobody has approved it: shown only where asked for, and labelled
@@ -94,6 +97,23 @@ class Hit:
     base: str = ""
     exact: int = 0
     belief: Belief | None = None
+
+    @classmethod
+    def of(cls, document: Document, line: int, score: float, **more: Any) -> Hit:
+        """The hit that a document is; `more` are the fields that the document does not know."""
+        return cls(
+            document.id,
+            document.kind,
+            document.type,
+            document.title,
+            document.path,
+            line,
+            score,
+            status=document.status,
+            tags=document.tags,
+            date=document.date,
+            **more,
+        )
 
     def as_json(self) -> dict[str, object]:
         other = {"base": self.base} if self.base else {}

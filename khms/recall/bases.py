@@ -33,12 +33,6 @@ if TYPE_CHECKING:
     Config = Mapping[str, Any]
 
 
-def personal(base: Base) -> Base | None:
-    """The user's own base (base.default), where it is there, usable and another one than `base`."""
-    _, found = _own()
-    return None if found is None or _same(found.root, base.root) else found
-
-
 def together(base: Base, config: Config) -> tuple[list[tuple[Base, Config]], str]:
     """The bases that answer a question to `base`, that one first, each with its settings; and what is to be said of the
     user's own one where it cannot be asked."""

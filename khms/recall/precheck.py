@@ -13,7 +13,7 @@ from khms.index import current, freshness
 from khms.index.fields import day
 from khms.index.lexical import Damaged
 from khms.index.text import fold, terms
-from khms.model.document import Document, Hit, Query
+from khms.model.document import GOTCHA, Document, Hit, Query
 from khms.model.risk import Risk, classify, risks_from, words_of
 from khms.recall import links, rank, snippet
 from khms.store.layout import Base
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "khms.precheck/1"
 LOOKED_AT = 24  # cards, the best and the newest, that are put in order
-GOTCHA, POLICY = "gotcha", "policy"
+POLICY = "policy"
 DEAD_ENDS = ("challenged", "refuted")
 # What a command is about, as far as a title can say so: common words of command lines tell nothing.
 _NO_WORDS = frozenset(("sudo", "the", "and", "for", "not", "with"))
@@ -148,19 +148,12 @@ def _words(command: str) -> frozenset[str]:
 def _hit(base: Base, reader: Reader, document: Document, snippets: bool) -> Hit:
     correcting = links.correctors(reader, document)
     line, text = snippet.best_line(base.root, document, {}, reader.language) if snippets else (document.line, "")
-    return Hit(
-        id=document.id,
-        kind=document.kind,
-        type=document.type,
-        title=document.title,
-        path=document.path,
-        line=line,
-        score=1.0,
-        status=document.status,
+    return Hit.of(
+        document,
+        line,
+        1.0,
         flags=(*(("policy",) if document.type == POLICY else ()), *rank.flags(document)),
         snippet=text,
-        tags=document.tags,
-        date=document.date,
         links=links.neighbours(reader, document, correcting) if snippets else (),
         correctors=correcting,
     )

@@ -1,7 +1,7 @@
 """What a document is worth before anybody asks: by its status, by the project at hand, by what it stands on.
 
 Each is a factor near 1 on a hit's strength, so that it decides among hits that match nearly alike and nothing else. An
-exact match comes first whatever they say (`rank.ordered`).
+exact match comes first whatever they say (`rank.weighed`).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A card that was superseded is never shown in its successor's place, and never al
 from collections.abc import Callable, Iterable, Sequence
 
 from khms.index.lexical import BY_ID, Found
-from khms.model.document import FOG, UNREVIEWED, Document
+from khms.model.document import FOG, GOTCHA, UNREVIEWED, Document
 from khms.recall.relevance import by_words
 from khms.values import dataclass
 
@@ -129,8 +129,8 @@ def _times(hit: Ranked, factor: float) -> Ranked:
 
 def flags(document: Document) -> tuple[str, ...]:
     found = [_FLAGS[document.status]] if document.status in _FLAGS and document.kind == "card" else []
-    if "gotcha" in document.tags:
-        found.append("gotcha")
+    if GOTCHA in document.tags:
+        found.append(GOTCHA)
     if document.shelf == FOG:
         found.append("fog")
     if document.shelf == UNREVIEWED:

@@ -324,21 +324,14 @@ def _hit(
     line, text = document.line, ""
     if snippets:
         line, text = snippet.best_line(base.root, document, weights, reader.language)
-    return Hit(
-        id=document.id,
-        kind=document.kind,
-        type=document.type,
-        title=document.title,
-        path=document.path,
-        line=line,
-        score=hit.score,
+    return Hit.of(
+        document,
+        line,
+        hit.score,
         lexical_rank=hit.lexical_rank,
         dense_rank=hit.dense_rank,
-        status=document.status,
         flags=rank.flags(document),
         snippet=text,
-        tags=document.tags,
-        date=document.date,
         links=links.neighbours(reader, document, correcting) if snippets else (),
         correctors=correcting,
         note=hit.note,

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from khms.model.belief import FIGURES, Belief, Figures, beliefs, level
 from khms.model.card import ARCHIVED, STATUSES, Card, id_number, is_card_id
+from khms.model.document import GOTCHA
 from khms.model.tags import Registry
 from khms.render.text import code, text
 from khms.store.layout import VIEWS
@@ -29,7 +30,6 @@ HEADER = MARKER.decode() + " from the cards: change those, then run it again; wh
 
 MEMORY_LINES = 80
 PAGE_LINES = 200
-GOTCHA = "gotcha"
 NORMATIVE = ("principle", "policy")
 AGES = ((7, "The last 7 days"), (30, "The last 30 days"), (90, "The last 90 days"), (1 << 30, "Older"))
 

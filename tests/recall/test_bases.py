@@ -13,13 +13,20 @@ from khms.config import Config, load
 from khms.errors import Usage
 from khms.index import sync
 from khms.model.document import Hit, Link
-from khms.recall import bases, search
-from khms.recall.bases import ask, merged, once, personal, together
+from khms.recall import search
+from khms.recall.bases import ask, merged, once, together
 from khms.store.layout import Base
 
 Add = Callable[..., Path]
 Write = Callable[..., Path]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def personal(base: Base) -> Base | None:
+    """The user's own base, where it answers beside `base` and nothing switches it off."""
+    config = load(base.root)
+    whole, _ = together(base, Config([("test", {**config, "recall.personal": True})]))
+    return whole[1][0] if len(whole) > 1 else None
 
 
 def hit(card_id: str, score: float, *, exact: int = 0, base: str = "", **more: object) -> Hit:
@@ -247,4 +254,4 @@ def test_nothing_of_another_base_is_in_the_answer_of_the_past(
     commit(both[0][0])
     done = run_khms("recall", "--at", "HEAD", "lampdrift", "--json")
     assert [one.get("base") for one in json.loads(done.stdout)["hits"]] == [None]
-    assert bases.personal(both[0][0]) is not None
+    assert personal(both[0][0]) is not None
