@@ -24,7 +24,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "mark": ("capture", "jot one line into today's journal"),
         "journal": ("capture", "show the journal"),
     },
-    "Propose": {"nightly": ("propose", "turn open MARKs into candidates")},
+    "Propose": {
+        "nightly": ("propose", "turn open MARKs into candidates"),
+        "weekly": ("weekly", "propose what the cards say together"),
+    },
     "Review": {
         "inbox": ("inbox", "list and show what awaits review"),
         "review": ("desk", "go through what awaits review, one candidate after the other"),
@@ -58,6 +61,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "hook": ("hook", "connect an agent host, guard a shared base"),
         "server": ("server", "keep the index at hand for hooks and recall"),
     },
+    "Automate": {"schedule": ("schedule", "have this machine run nightly and weekly by the clock")},
     "Measure": {
         "usage": ("usage", "what became of what hooks injected"),
         "debt": ("debt", "cards that nobody meets, tags without links"),

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, fold, one_line, print_json
+from khms.cli.output import clean, fold, one_line, print_json, table
 from khms.cli.progress import progress
 from khms.cli.session import Session
 from khms.errors import Usage
 
 if TYPE_CHECKING:
+    from khms.hosts.schedulers.standing import Standing as Schedule
     from khms.measure.status import Status
     from khms.pipeline.sync import Standing
 
@@ -48,6 +49,8 @@ def _show(session: Session, found: "Status") -> None:
     rows.append(("last weekly", found.last_weekly or "never"))
     index = "none yet" if found.docs is None else f"{found.docs} documents"
     rows.append(("index", index + (f", behind: {found.behind_why}" if found.behind and found.docs is not None else "")))
+    rows.append(("model", str(found.model)))
+    rows.append(("scheduled", _scheduled(found.schedule)))
     if found.shared:
         rows.append(("shared", _standing(found.shared)))
     if found.lock:
@@ -60,6 +63,16 @@ def _show(session: Session, found: "Status") -> None:
         for line in (problem.where, problem.mend):
             if line:
                 session.say(fold(f"              {one_line(line)}", 14))
+
+
+def _scheduled(schedule: "Schedule | None") -> str:
+    if schedule is None:
+        return "nothing (khms schedule install)"
+    from khms.cli.schedule import told
+
+    if schedule.why:
+        return f"with {schedule.scheduler}, which cannot be asked: {schedule.why}"
+    return f"with {schedule.scheduler}: " + ". ".join(f"{job.job} {job.when}: {told(job)}" for job in schedule.jobs)
 
 
 def _standing(shared: "Standing") -> str:
@@ -82,7 +95,7 @@ def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> No
 
     A command that was killed half-way is finished or undone at once; everything else is left alone without --repair.
     """
-    from khms.measure.doctor import BAD, OK, examine
+    from khms.measure.doctor import BAD, OK, examine, proposers
 
     session: Session = ctx.obj
     if secrets:
@@ -92,7 +105,8 @@ def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> No
         return
     results = examine(session.base, repair=repair)
     if as_json:
-        print_json({"schema": "khms.doctor/1", "checks": [result.as_json() for result in results]})
+        checks = [result.as_json() for result in results]
+        print_json({"schema": "khms.doctor/1", "checks": checks, "proposers": proposers()})
     for result in () if as_json else results:
         if result.state == OK and session.quiet:
             continue
@@ -103,6 +117,10 @@ def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> No
             for line in (result.where, result.mend):
                 if line:
                     print("\n".join(fold(f"{'':<20}{part}", 20) for part in clean(line).splitlines()))
+    if not as_json and not session.quiet:
+        held = proposers()
+        session.say("\nWhat a proposer is kept to while it answers:")
+        table(["proposer", *next(iter(held.values()))], [[name, *words.values()] for name, words in held.items()])
     if any(result.state == BAD for result in results):
         ctx.exit(1)
 

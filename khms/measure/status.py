@@ -6,13 +6,14 @@
 import datetime
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from khms.config import Config
 from khms.errors import KhmsError
+from khms.measure.model import InForce, in_force
 from khms.model.approval import Approval
 from khms.model.card import Card
 from khms.model.finding import Finding
@@ -22,6 +23,7 @@ from khms.store.receipts import Ledger, ledger
 from khms.store.repo import Repo
 
 if TYPE_CHECKING:
+    from khms.hosts.schedulers.standing import Standing as Schedule
     from khms.pipeline.sync import Standing
 
 JOBS = ("nightly", "weekly")
@@ -49,7 +51,8 @@ class Waiting:
 class Status:
     """`open_marks` is None where the journal or the receipts cannot be read, `units` where the approvals cannot. The
     last runs are ISO times of the last success, None where there was none. `lock` names who holds the approval lock,
-    `shared` tells how the branch stands to its remote, None where it has none."""
+    `shared` tells how the branch stands to its remote, None where it has none; `schedule` what starts its jobs by the
+    clock, None where nothing does."""
 
     root: str
     branch: str
@@ -62,10 +65,12 @@ class Status:
     behind: bool
     behind_why: str
     vectors: dict[str, Any]
+    model: InForce
     lock: str
     interrupted: str
     problems: tuple[Problem, ...]
     shared: "Standing | None" = None
+    schedule: "Schedule | None" = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -79,9 +84,11 @@ class Status:
             "last_nightly": self.last_nightly,
             "last_weekly": self.last_weekly,
             "index": {"docs": self.docs, "behind": self.behind, "why": self.behind_why, **self.vectors},
+            "model": self.model.as_json(),
             "lock": self.lock or None,
             "interrupted": self.interrupted or None,
             "shared": self.shared and asdict(self.shared),
+            "schedule": self.schedule and self.schedule.as_json(),
             "problems": [asdict(problem) for problem in self.problems],
         }
 
@@ -114,11 +121,12 @@ def status(base: Base, config: Config) -> Status:
     problems += [_no_card(card) for card in shelf.cards.values() if not _is_card(card)]
     records = problems.trying(lambda: cards.approvals(base))
     receipts = problems.trying(lambda: ledger(base))
-    docs, behind, why, vectors = _index(base, config, problems)
+    docs, behind, why, vectors, model = _index(base, config, problems)
     branch, held, interrupted = _git(base, problems)
     shared = _shared(base, config, branch, problems)
     last = {job: last_success(base, job) for job in JOBS}
-    problems += [problem for job in JOBS if (problem := _overdue(job, last[job], config))]
+    schedule = _schedule(base, last, problems)
+    problems += [problem for job in JOBS if (problem := _overdue(job, last[job], config, schedule))]
     return Status(
         root=str(base.root),
         branch=branch,
@@ -131,10 +139,12 @@ def status(base: Base, config: Config) -> Status:
         behind=behind,
         behind_why=why,
         vectors=vectors,
+        model=model,
         lock=held,
         interrupted=interrupted,
         problems=tuple(dict.fromkeys(problems)),
         shared=shared,
+        schedule=schedule,
     )
 
 
@@ -185,9 +195,9 @@ def _unit_paths(base: Base) -> list[Path]:
     return [path for path in shown if path.is_dir() or path.suffix == ".md"]
 
 
-def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None, bool, str, dict[str, Any]]:
-    """(documents, whether it may be behind the files, why, the model of its vectors and their dimension). That there is
-    none yet is no problem: commands build it."""
+def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None, bool, str, dict[str, Any], InForce]:
+    """(documents, whether it may be behind the files, why, the model of its vectors and their dimension, the model in
+    force). That there is none yet is no problem: commands build it."""
     from khms.index import changes, manifest, sources
     from khms.index.freshness import freshness
 
@@ -196,7 +206,7 @@ def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None,
         known = manifest.load(base.index)
     except manifest.Unusable as error:
         problems.append(Problem(f"the index cannot be used: {error}", str(base.index), "khms index builds it anew"))
-        return None, True, fresh.why, {"model": None, "dim": None}
+        return None, True, fresh.why, {"model": None, "dim": None}, in_force(base, config, None)
     left_out = len(known.skipped if known else ()) + len(list(changes.missing(base.root, sources.rules(base, config))))
     if left_out:
         files = "1 file or folder is" if left_out == 1 else f"{left_out} files or folders are"
@@ -205,7 +215,10 @@ def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None,
         )
     held = known.vectors if known else None
     vectors = {"model": held and held.model, "dim": held and held.dimension}
-    return (known.docs if known else None), fresh.behind, fresh.why, vectors
+    model = in_force(base, config, known)
+    if model.missing and known:
+        problems.append(Problem(f"recall goes by words alone: {model.missing}", "", model.mend))
+    return (known.docs if known else None), fresh.behind, fresh.why, vectors, model
 
 
 def _git(base: Base, problems: _Problems) -> tuple[str, str, str]:
@@ -244,11 +257,37 @@ def last_success(base: Base, job: str) -> str | None:
     return stamp
 
 
-def _overdue(job: str, last: str | None, config: Config) -> Problem | None:
-    """A job that never ran is not overdue."""
-    if last is None:
+def _schedule(base: Base, last: Mapping[str, str | None], problems: _Problems) -> "Schedule | None":
+    """What starts the base's jobs by the clock. What it no longer holds is a problem, and a run that ended badly where
+    no success came of it, or by hand after it."""
+    from khms.hosts.schedulers.standing import standing
+
+    found = problems.trying(lambda: standing(base))
+    if found and found.why:
+        problems.append(Problem(f"what {found.scheduler} holds of this base cannot be told: {found.why}"))
+    for job in found.jobs if found else ():
+        if found and not job.there and not found.why:
+            told = f"{job.job} is no longer scheduled with {found.scheduler}, though it was installed there"
+            problems.append(Problem(told, "", "khms schedule install; or for good: khms schedule uninstall"))
+        if job.failed and job.last and _before(last[job.job], job.last.began):
+            why = f": {job.last.said}" if job.last.said else ""
+            told = f"the scheduled {job.job} of {job.last.at} ended with {job.last.code}{why}"
+            problems.append(Problem(told, job.log, f"khms {job.job}"))
+    return found
+
+
+def _before(success: str | None, moment: str) -> bool:
+    return success is None or datetime.datetime.fromisoformat(success) < datetime.datetime.fromisoformat(moment)
+
+
+def _overdue(job: str, last: str | None, config: Config, schedule: "Schedule | None") -> Problem | None:
+    """A job that never ended well is overdue only where it is scheduled, counted from when that was done."""
+    since, told = last, "last succeeded"
+    if last is None and schedule and any(held.job == job for held in schedule.jobs):
+        since, told = schedule.since, "has never succeeded; it was scheduled"
+    if since is None:
         return None
-    hours = (time.time() - datetime.datetime.fromisoformat(last).timestamp()) / 3600
+    hours = (time.time() - datetime.datetime.fromisoformat(since).timestamp()) / 3600
     if hours <= config[f"{job}.stale_hours"]:
         return None
-    return Problem(f"{job} last succeeded {hours:.0f} hours ago", "", f"khms {job}")
+    return Problem(f"{job} {told} {hours:.0f} hours ago", "", f"khms {job}")
