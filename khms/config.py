@@ -65,17 +65,23 @@ LANGUAGES = (
 COMMAND_CLASSES: dict[str, dict[str, list[str]]] = {
     "delete": {
         "patterns": [
-            "rm -r|-R|--recursive", "find -delete", "rsync --delete*|--remove-source-files", "shred", "trash-empty",
-            "Remove-Item -Recurse|-r", "python|python3 ~rmtree",
+            "rm -r|-R|--recursive", "find -delete", "find|fd|fdfind|xargs|parallel & rm|unlink",
+            "rsync --delete*|--remove-source-files !-n", "shred", "trash-empty", "rimraf",
+            "truncate 0*|-s0*|-s-*|--size=0*|--size=-*", "mv|cp|ln /dev/null*", "rd|rmdir /s",
+            "Remove-Item -Recurse|-r", "python* ~rmtree|os remove|os unlink", "node ~rmsync|rmdirsync|unlinksync",
+            "ruby|perl ~rm_rf|rmtree|unlink",
         ],
         "tags": ["delete", "deletion", "rm", "cleanup", "data-loss", "destructive"],
     },
     "git": {
         "patterns": [
-            "git push -f|-d|--force|--force-with-lease|--mirror|--delete|--prune|+*|:*", "git reset --hard|--keep",
-            "git clean -f|--force", "git checkout .", "git checkout -f|--force", "git restore", "git branch -D",
-            "git stash drop|clear", "git rebase", "git filter-branch|filter-repo", "git reflog expire",
-            "git update-ref -d", "git worktree remove", "gh repo delete|archive",
+            # A lease guards what others pushed in between, not the rule that a branch is never rewritten.
+            "git push -f|-d|--force|--force-with-lease|--mirror|--delete|--prune|+*|:* !-n", "git reset --hard|--keep",
+            "git clean -f|--force !-n", "git checkout .", "git checkout -f|--force|--",
+            "git switch -f|--discard-changes", "git restore !--staged|-S", "git restore -W|--worktree", "git branch -D",
+            "git stash drop|clear",
+            "git rebase !--abort|--continue|--quit|--edit-todo|--show-current-patch", "git filter-branch|filter-repo",
+            "git reflog expire", "git update-ref -d", "git worktree remove", "gh repo delete|archive",
         ],
         "tags": ["git", "force-push", "history", "destructive"],
     },
@@ -86,7 +92,7 @@ COMMAND_CLASSES: dict[str, dict[str, list[str]]] = {
             "mongo|mongosh ~dropDatabase|drop|deleteMany", "redis-cli flushall|flushdb", "dropdb",
             "pg_restore -c|--clean",
             "alembic|flask downgrade", "rails|rake db:drop|db:reset|db:rollback|db:migrate*", "prisma migrate reset",
-            "python|python3 manage.py flush|migrate", "manage.py flush|migrate",
+            "python* manage.py flush|migrate !--plan|--check", "manage.py flush|migrate !--plan|--check",
         ],
         "tags": ["database", "db", "sql", "migration", "migrations", "data-loss", "destructive"],
     },
@@ -132,7 +138,8 @@ COMMAND_CLASSES: dict[str, dict[str, list[str]]] = {
     "disk": {
         "patterns": [
             "dd of=*", "mkfs*", "fdisk", "parted", "sgdisk", "wipefs", "blkdiscard", "zpool destroy", "zfs destroy",
-            "lvremove", "vgremove", "* >/dev/sd*|>/dev/nvme*|>/dev/disk*|>/dev/mapper*",
+            "lvremove", "vgremove", "* >/dev/sd*|>/dev/nvme*|>/dev/disk*|>/dev/mapper*|>/dev/vd*|>/dev/mmcblk*",
+            "cp|tee /dev/sd*|/dev/nvme*|/dev/disk*|/dev/mapper*|/dev/vd*|/dev/mmcblk*",
         ],
         "tags": ["disk", "storage", "filesystem", "backup", "data-loss", "destructive"],
     },
@@ -141,15 +148,23 @@ COMMAND_CLASSES: dict[str, dict[str, list[str]]] = {
         "tags": ["permissions", "chmod", "chown", "security"],
     },
     "remote-script": {
-        "patterns": ["curl|wget | sh|bash|zsh|dash|ksh|fish|python|python3|node|perl|ruby|source|eval|."],
+        "patterns": ["curl|wget | * <-"],
         "tags": ["remote-script", "curl", "install", "supply-chain", "security"],
+    },
+    "hidden-script": {
+        "patterns": ["base64|base32 -d|-D|--decode | * <-", "openssl|gpg -d|--decrypt | * <-", "xxd -r | * <-",
+                     "uudecode|gunzip|zcat|rev | * <-"],
+        "tags": ["hidden-script", "obfuscation", "base64", "supply-chain", "security"],
     },
     "system": {
         "patterns": [
             "shutdown", "reboot", "poweroff", "halt", "systemctl stop|disable|mask|restart|kill",
             "service stop*|restart*", "killall", "pkill", "kill -9|-KILL",
             "iptables|ip6tables -F|--flush", "ufw disable|reset", "nft flush", "crontab -r",
-            "userdel", "launchctl unload|bootout",
+            "userdel", "launchctl unload|bootout", "* | =",
+            "* >/etc/*|>/boot/*|>/usr/*|>/bin/*|>/sbin/*|>/lib/*|>/sys/*|>/proc/*|>/var/lib/*",
+            "tee|rm|mv|truncate /etc/*|/boot/*|/usr/*|/bin/*|/sbin/*|/lib/*|/sys/*|/proc/*|/var/lib/*",
+            "sed -i*|--in-place /etc/*|/boot/*|/usr/*|/sys/*|/proc/*",
         ],
         "tags": ["system", "services", "operations", "ops", "firewall", "production"],
     },
@@ -191,6 +206,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("lint.max_bytes", 262144, "largest content file, in bytes", least=1),
     Option("nightly.proposer", "rules", "who turns MARKs into candidates", True),
+    Option(
+        "nightly.model", "", "the model that claude, codex, gemini or openai is asked for; empty: its own choice", True
+    ),
+    Option("nightly.command", "", "the program, with its arguments, that the proposer command runs", True),
+    Option("nightly.openai_url", "", "the endpoint of the proposer openai, such as http://127.0.0.1:8080/v1", True),
+    Option(
+        "nightly.openai_key_env", "OPENAI_API_KEY", "the environment variable that holds the key of that endpoint", True
+    ),
+    Option("nightly.allow_tools", False, "true accepts a proposer that cannot be kept from its tools", True),
+    Option("nightly.call_seconds", 120, "seconds after which one question to a proposer is given up", least=1),
+    Option("nightly.max_answer_bytes", 1048576, "most bytes that a proposer may print about one question", least=1024),
     Option("nightly.max_cards", 12, "most candidates a unit publishes; the rest is deferred", least=0),
     Option(
         "nightly.packet_chars",
@@ -207,7 +233,36 @@ OPTIONS: tuple[Option, ...] = (
         True,
         choices=("commit", "branch", "push", "pr"),
     ),
+    Option(
+        "nightly.transcripts",
+        "all",
+        "whose sessions an agent is shown as digests: all, none, or host names with commas; this base's sessions only",
+        True,
+    ),
+    Option("nightly.generate", True, "false: transcripts only stand beside the MARKs, and no MARKs are found in them"),
+    Option("nightly.logs", {}, "further sources: name -> path of a Markdown or JSONL log", True),
+    Option("nightly.repositories", {}, "further sources: name -> path of a repository whose commits are read", True),
+    Option("nightly.first_days", 7, "days of sessions that a first run looks back", least=0, most=3650),
+    Option(
+        "nightly.chunk_chars",
+        24000,
+        "size of the pieces in which digests are asked about, in characters",
+        least=2000,
+        most=400000,
+    ),
+    Option("nightly.max_chunks", 40, "most pieces that one run asks about; the rest waits", least=0, most=1000),
+    Option("nightly.max_calls", 400, "most calls of a proposer's agent in one run; 0: no limit", least=0),
+    Option(
+        "nightly.budget_usd",
+        0.0,
+        "dollars that one run may spend, as the agent's host reports them; 0: no limit",
+        least=0,
+    ),
+    Option("nightly.deadline", "", "time that one run may take, such as 90m; empty: no limit"),
+    Option("nightly.parallel", 1, "calls of an agent at the same time", least=1, most=16),
+    Option("nightly.repair", True, "one further call may put an answer of the wrong form right"),
     Option("nightly.stale_hours", 24, "hours after the last success from which nightly counts as overdue", least=0),
+    Option("weekly.max_cards", 12, "most offers of a weekly unit; the rest comes with the next run", least=0),
     Option("weekly.stale_hours", 168, "hours after the last success from which weekly counts as overdue", least=0),
     Option(
         "review.allow_agents", False, "true lets an agent host's environment approve, recorded as agent:<host>", True
@@ -231,11 +286,18 @@ OPTIONS: tuple[Option, ...] = (
     Option("index.notes", False, "true makes every Markdown file of the base that git does not ignore a note"),
     Option("index.include", {}, "further folders of notes: name -> path", True),
     Option("recall.limit", 5, "hits shown", least=1, most=1000),
+    Option(
+        "recall.hnsw_from",
+        200_000,
+        "vectors from which a graph finds the nearest, where usearch is installed; fewer are all compared",
+        least=1,
+    ),
     Option("recall.depth", 50, "hits taken from each channel before ranking", least=1, most=10_000),
     Option(
         "recall.model",
         "",
-        "embedding model: a folder, or hub:owner/name; empty: the one that khms ships; none: recall by words alone",
+        "embedding model: minilm (comes with khms[quality], answers in the server), a folder, or hub:owner/name; "
+        "empty: the one that khms ships; none: recall by words alone",
         True,
     ),
     Option(

@@ -3,6 +3,11 @@
     base            a temporary base with one commit: khms.toml, memory/know/, journal/ (a khms.store.layout.Base)
     add_card        add_card(base, "K-00002", title="…", links={"supports": ["K-00001"]}, body="…") -> Path; a valid
                     card unless told otherwise; `key=None` leaves a key out; archived where its status belongs there
+    put_candidate   put_candidate(base, "C1", unit="…", body="…", relation={…}, key="absent") -> Path; a candidate that
+                    passes every check unless told otherwise: a quote of the journal that `base` holds
+    indexed         the base with three cards and an index: K-00001, and K-00003, which supersedes K-00002
+    cloned          cloned(base, "ada", "bob") -> [Base, Base]: clones of a bare remote.git of the base, each with its
+                    own identity
     write           write(base, "memory/tags.yaml", "text or bytes") -> Path, folders made on the way
     commit          commit(base, "message") -> the commit's id; adds everything first
     git             git(base, "log", "--oneline") -> standard output, stripped
@@ -154,6 +159,76 @@ def add_card() -> Callable[..., Path]:
         return _write(base, path or f"{folder}/{id}.md", text)
 
     return add
+
+
+@pytest.fixture
+def put_candidate() -> Callable[..., Path]:
+    from khms.store import markdown
+
+    def put(base: Base, label: str = "C1", *, unit: str = "2026-03-05-nightly", body: str = "", **keys: Any) -> Path:
+        meta: dict[str, Any] = {
+            "id": label,
+            "type": "problem-solution",
+            "level": "observation",
+            "status": "active",
+            "title": f"The claim of {label}",
+            "tags": [],
+            "scope": "universal",
+            "evidence": "reported",
+            "source": "journal/2026-03-04.md line 3",
+            "date": "2026-03-04",
+            "links": {"supersedes": None},
+            "mark": None,
+            "relation": {"kind": "new"},
+            "quotes": [{"source": "journal", "text": "frames failed because a ground was loose", "grade": "EXACT"}],
+            "flags": [],
+        }
+        meta = {key: value for key, value in {**meta, **keys}.items() if value != "absent"}
+        text = markdown.render(meta, body or f"FIX: what {label} says, to tighten the ground\n")
+        return _write(base.inbox, f"{unit}/{label}.md", text)
+
+    return put
+
+
+@pytest.fixture
+def indexed(base: Base, add_card: Callable[..., Path]) -> Base:
+    from khms.index import sync
+
+    _write(base, "khms.toml", "[hooks]\ndeadline_ms = 30000\n")
+    add_card(
+        base,
+        "K-00001",
+        title="The checksum fails on deploy after a line-end conversion",
+        body="SYMPTOM: the checksum keeps failing on every deploy.\nFIX: store the archive as binary.\n",
+    )
+    title = "Poll the pressure valve once a second"
+    add_card(base, "K-00002", title=title, status="superseded", body="RULE: poll at 1 Hz.\n")
+    add_card(
+        base,
+        "K-00003",
+        title="Poll the pressure valve every ten seconds",
+        links={"supersedes": "K-00002"},
+        body="RULE: poll the pressure valve at 0.1 Hz.\nSUPERSEDES K-00002 BECAUSE: the link was saturated\n",
+    )
+    _commit(base, "three cards")
+    sync.refresh(base)
+    return base
+
+
+@pytest.fixture
+def cloned(tmp_path: Path) -> Callable[..., list[Base]]:
+    remote = tmp_path / "remote.git"
+
+    def clone(base: Base, *names: str) -> list[Base]:
+        if not remote.exists():
+            _git(tmp_path, "clone", "--quiet", "--bare", str(base.root), remote.name)
+        for name in names:
+            _git(tmp_path, "clone", "--quiet", remote.name, name)
+            _git(tmp_path / name, "config", "user.name", name.title())
+            _git(tmp_path / name, "config", "user.email", f"{name}@example.org")
+        return [Base((tmp_path / name).resolve(), named=True) for name in names]
+
+    return clone
 
 
 @pytest.fixture

@@ -11,12 +11,16 @@ from khms.cli import past
 from khms.cli.output import clean, one_line, print_json
 from khms.cli.progress import progress
 from khms.cli.session import Session
-from khms.errors import Usage
+from khms.errors import No, Unavailable, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
     from khms.index.past import Past
     from khms.model.document import Hit
     from khms.recall.search import Answer
+    from khms.store.layout import Base
 
 
 class Asking(click.Command):
@@ -70,7 +74,12 @@ def recall(
     if not text.strip():
         raise Usage("there is no question", hint='khms recall "what you want to know"')
     asked = " ".join([*(f"kind:{kind}" for kind in kinds), text])
-    then = _then(session, at) if at is not None else None
+    try:
+        then = _then(session, at) if at is not None else None
+    except No as error:
+        if as_json:
+            print_json({**_empty(error.message).as_json(), "query": text, "at": None})
+        raise
     here = (then.base, then.config) if then else (session.base, session.config)
     whole, alone = bases.together(*here) if then is None else ([here], "")
     answer = bases.ask(
@@ -92,6 +101,8 @@ def recall(
             show(rank, hit, session)
     if not (answer.hits or as_json):
         print(clean(f"nothing on record for: {text[:200]}"))
+        for line in _unmet(whole, asked):
+            session.note(one_line(line))
         for line in _elsewhere(answer, words, [*(part for kind in kinds for part in ("--kind", kind)), *_at(at)]):
             print(line)
     for line in (*_remarks(answer), *filter(None, [alone])):
@@ -102,6 +113,26 @@ def recall(
         _at_hand(session)
     if not answer.hits:
         ctx.exit(1)
+
+
+def _empty(why: str) -> "Answer":
+    """The answer where there is no base to ask."""
+    from khms.recall.search import LEXICAL, Answer
+
+    return Answer("", (), LEXICAL, why, 0.0, "", 0.0)
+
+
+def _unmet(bases: "Sequence[tuple[Base, Mapping[str, Any]]]", asked: str) -> Iterator[str]:
+    """What a blank comes from where a filter names what no document has."""
+    from khms.index import current
+    from khms.recall import near
+    from khms.recall.query import parse
+
+    readers = []
+    for base, _ in bases:
+        with suppress(Unavailable):  # a further base is said to be missing elsewhere
+            readers.append(current.opened(base)[0])
+    yield from near.unmet(readers, parse(asked))
 
 
 def _at_hand(session: Session) -> None:
@@ -224,6 +255,8 @@ def index(ctx: click.Context, rebuild: bool, as_json: bool) -> None:
         session.say(f"{report.docs} documents; {changed}; {report.elapsed_ms:.0f} ms")
     if report.wordless:
         session.note(clean(f"recall goes by words alone: {report.wordless}"))
+    if report.graphless:
+        session.note(clean(f"each question compares every vector: {report.graphless}"))
     for finding in report.skipped:
         session.note(clean(f"left out: {finding}"))
     if report.skipped:

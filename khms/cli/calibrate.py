@@ -139,7 +139,9 @@ def _tell(session: Session, found: "Sequence[Setting]", done: "Mapping[str, floa
         session.say(one_line(f"{session.base.config}: {name} = {value:g}"))
     better = [setting for setting in found if setting.better]
     if write and not done:
-        session.say("nothing is better than what is set; nothing was changed")
+        enough = any(setting.proposed for setting in found)
+        why = "nothing is better than what is set" if enough else "there is too little to go by for any proposal"
+        session.say(f"nothing was changed: {why}")
     elif better and not write:
         session.say("next: the same with --apply, or khms config set " + _command(better[0]))
 

@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +11,13 @@ import click
 from khms.cli import past, shared
 from khms.cli.output import block, clean, fold, one_line, print_json, table
 from khms.cli.session import Session
-from khms.errors import No, Refused, Unavailable, Usage
+from khms.errors import KhmsError, No, Refused, Unavailable, Usage
 from khms.model.card import STATUSES, Card, as_list, as_text, canonical_type
 
 if TYPE_CHECKING:
+    from khms.index.past import Past
     from khms.model.document import Link
-    from khms.pipeline.manual import Draft
+    from khms.pipeline.manual import Draft, Proposed
     from khms.recall.lookup import Found
 
 
@@ -82,9 +84,11 @@ def new(
                 "commit": made.commit,
                 "nearest": [{"id": i, "title": t} for i, t in made.nearest],
                 "checks": {name: outcome.state for name, outcome in made.checks.items()},
+                "findings": [finding.as_json() for finding in made.findings],
                 "approve": made.approve,
             }
         )
+        _warn(session, made)
         return
     if made.recovered:
         session.note(made.recovered)
@@ -96,7 +100,16 @@ def new(
         session.say(fold(f"near: {card_id} {one_line(near)}", 2))
     if made.nearest:
         session.say("if it says something about one of them: supports:K-…, contradicts:K-… or supersedes:K-… for new")
-    session.say(f"approve it: {shlex.join(made.approve)}")
+    _warn(session, made)
+    session.say(f"{'approve it' if not made.refused else 'then approve it'}: {shlex.join(made.approve)}")
+
+
+def _warn(session: Session, made: "Proposed") -> None:
+    """What an approval would stumble over, while whoever wrote it still knows better."""
+    for finding in made.findings:
+        session.note(fold(one_line(f"{finding.code} line {finding.line}: {finding.message} ({finding.mend})"), 2))
+    if made.refused:
+        session.note(fold(f"as it stands, an approval will refuse it: mend {made.path} in an editor", 2))
 
 
 def _body(session: Session, where: str | None) -> str:
@@ -336,12 +349,16 @@ def show(session: Session, identity: str, at: str | None, as_json: bool) -> None
     khms show 2026-11-30-nightly/C1
     khms show 2026-11-30
     """
-    from khms.recall.lookup import look_up
-
-    then = past.as_of(session, at) if at is not None else None
-    when = {"at": then.moment.as_json()} if then else {}
+    if not identity.strip():
+        raise Usage(
+            "there is no id", hint="khms show K-00042; khms card list, khms recall and khms inbox list print ids"
+        )
+    then = None
+    when: dict[str, Any] = {} if at is None else {"at": None}
     try:
-        found = look_up(then.base if then else session.base, identity)
+        then = past.as_of(session, at) if at is not None else None
+        when = {"at": then.moment.as_json()} if then else {}
+        found = _shown(session, identity, then)
     except No as error:
         if as_json:
             print_json({"schema": "khms.show/1", "id": identity, "found": False, **when})
@@ -355,6 +372,25 @@ def show(session: Session, identity: str, at: str | None, as_json: bool) -> None
         print(fold(past.said(then), 2))
     for line in _page(session, found):
         print(line)
+
+
+def _shown(session: Session, identity: str, then: "Past | None") -> "Found":
+    """The document of this base, else of the person's own, which recall asks too; its path is then absolute."""
+    from dataclasses import replace
+
+    from khms.recall import bases
+    from khms.recall.lookup import look_up
+
+    if then:
+        return look_up(then.base, identity, then.config)
+    try:
+        return look_up(session.base, identity, session.config)
+    except No:
+        for other, config in bases.together(session.base, session.config)[0][1:]:
+            with suppress(KhmsError):
+                found = look_up(other, identity, config)
+                return replace(found, path=str(other.path(found.path)))
+        raise
 
 
 def _page(session: Session, found: "Found") -> Iterator[str]:

@@ -48,7 +48,8 @@ def run(
     """Ask the golden queries of FILE and show how well they are answered. Exit 1 where a gate or a floor fails.
 
     A line is {"query": "…", "gold": [ids]}; with "gate": true it must be answered within its first "k" hits
-    (recall.limit where it names none); with an empty gold, nothing must be found; "kind" groups lines.
+    (recall.limit where it names none); with an empty gold, nothing must be found; "kind" groups lines. A channel that
+    cannot be asked here is left out; one that --channel names is demanded (exit 4).
 
     \b
     khms eval run golden.jsonl
@@ -69,6 +70,7 @@ def run(
             channels=asked,
             floors=demanded,
             unreviewed=unreviewed,
+            whole=bool(channels),
             progress=told,
         )
     if as_json:

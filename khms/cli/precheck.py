@@ -24,7 +24,9 @@ def precheck(ctx: click.Context, tags: tuple[str, ...], command: str, limit: int
     khms precheck migration production
     khms precheck --command "git push --force origin main"
     """
-    from khms.index import catchup, sync
+    from khms.index import catchup, current, sync
+    from khms.model.document import Query
+    from khms.recall import near
     from khms.recall.precheck import precheck as ask
     from khms.store import tags as registered
 
@@ -53,6 +55,9 @@ def precheck(ctx: click.Context, tags: tuple[str, ...], command: str, limit: int
         print("nothing on record: this command is of no risky class (khms config get precheck.classes)")
     elif not found.hits:
         print(clean(f"nothing on record under: {', '.join(found.tags)}"))
+        reader = current.opened(session.base)[0]
+        for line in near.unmet([reader], Query("", (), tuple(("tag", tag) for tag in under))):
+            session.note(one_line(line))
     else:
         from khms.cli.ask import show
 

@@ -127,17 +127,37 @@ def unfolded(base: Base, repo: Repo, config: Mapping[str, Any], when: Moment) ->
     wanted += [name for name in include.values() if not name.startswith(wanted[1] + "/")]
     if config["index.notes"]:
         wanted = [prefix.rstrip("/") or ".", *include.values()]
-    place = base.local / FOLDER / f"{when.commit[:16]}-{sha256_hex(repr(sorted(wanted)).encode())[:8]}"
-    root = place / prefix
+    name = f"{when.commit[:16]}-{sha256_hex(repr(sorted(wanted)).encode())[:8]}"
+    place = base.local / FOLDER / name
+    kept = _writable(base, place)
+    place = place if kept else _aside() / name
     try:
         os.utime(place)  # from now on it is in use
     except FileNotFoundError:
-        local.make(base)
-        _write(repo, when.commit, [] if "." in wanted else wanted, prefix, place)
+        if kept:
+            local.make(base)
+        _write(repo, when.commit, wanted, prefix, place)
+    root = place / prefix
     clear_away(base, KEPT)
     within = {name: os.path.relpath(folder, prefix or ".") for name, folder in include.items()}
     without = f"without {', '.join(sorted(left))}, which this history does not hold" if left else ""
     return Past(Base(root.resolve(), named=True), {**config, "index.include": within}, when, without)
+
+
+def _writable(base: Base, place: Path) -> bool:
+    """Whether files can be made at `place`, or where it is to be."""
+    nearest = next(path for path in (place, base.local / FOLDER, base.local, base.root) if path.is_dir())
+    return os.access(nearest, os.W_OK)
+
+
+def _aside() -> Path:
+    """A folder for a base that cannot be written, which goes with this process."""
+    import atexit
+    import tempfile
+
+    place = Path(tempfile.mkdtemp(prefix="khms-past-"))
+    atexit.register(remove, place)
+    return place
 
 
 def clear_away(base: Base, kept: int) -> None:
@@ -175,10 +195,10 @@ def _include(base: Base, config: Mapping[str, Any], top: str) -> tuple[dict[str,
 
 
 def _write(repo: Repo, commit: str, wanted: list[str], prefix: str, place: Path) -> None:
-    """Puts the commit's files at `place`, which is there whole or not at all."""
+    """Puts the commit's files at `place`, which is there whole or not at all; "." means all of them."""
     rows = [
         (path, blob)
-        for path, mode, blob in history.Tree(repo, "", commit).rows(*wanted)
+        for path, mode, blob in history.Tree(repo, "", commit).rows(*([] if "." in wanted else wanted))
         if mode in _FILE and (path.endswith(SUFFIXES) or path == f"{prefix}memory/signers") and _plain(path)
     ]
     if not any(path == prefix + CONFIG or path.startswith(f"{prefix}{MEMORY}/") for path, _ in rows):

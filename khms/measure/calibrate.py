@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from khms.config import Config
-from khms.index import sync
+from khms.index import models, sync
 from khms.measure import decisions
 from khms.measure.golden import Golden
 from khms.recall.search import recall
@@ -115,6 +115,7 @@ def calibrate(
     """The settings that there is any evidence for. Brings the index up to date; changes nothing else. Raises
     Unavailable where there is no index that can be used."""
     sync.refresh(base, config=config)
+    models.at_hand(base, config)
     silences = _silences(base)
     tried: dict[str, list[_Tried]] = {moment: [] for moment in MOMENTS}
     asked = []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from khms.config import Config
-from khms.errors import Usage
-from khms.index import current, sync
+from khms.errors import Unavailable, Usage
+from khms.index import current, models, sync
 from khms.measure.figures import CUT, METRICS, figures, rank
 from khms.measure.golden import Golden
 from khms.model.document import FOG, UNREVIEWED
@@ -144,12 +144,22 @@ def evaluate(
     channels: Sequence[str] = CHANNELS,
     floors: Sequence[Floor] = (),
     unreviewed: bool = False,
+    whole: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Brings the index up to date and asks every channel every question. Gates are judged by the first of the
-    `channels` that can be asked. Raises Unavailable where there is no index that can be used."""
+    `channels` that can be asked. Raises Unavailable where there is no index that can be used and, if it is to be
+    `whole`, where one of the channels cannot be asked."""
     sync.refresh(base, config=config)
+    models.at_hand(base, config)
     askers, notes = askers_of(base, config, channels, unreviewed)
+    if whole and (lacking := [channel for channel in channels if channel not in askers]):
+        raise Unavailable(
+            f"the channel {lacking[0]} cannot be asked: {notes[lacking[0]]}",
+            where=str(base.root),
+            hint="it needs an embedding model and vectors: khms config get recall.model, then khms index;"
+            " --channel lexical needs neither",
+        )
     depth = max([CUT, *(one.k or 0 for one in golden)])
     found: dict[str, list[list[str]]] = {channel: [] for channel in askers}
     for number, one in enumerate(golden, 1):
@@ -267,7 +277,7 @@ def _nearest(reader: Reader, meaning: Meaning, config: Config, unreviewed: bool)
         felt = meaning.ask(query, (), depth=max(depth, config["recall.depth"]), hidden=hidden).felt
         held = meaning.documents(one.slot for one in felt)
         near = [
-            Ranked(held[one.slot], 0.0, float(-place), 0, dense_rank=place + 1)
+            Ranked(held[one.slot], float, float(-place), 0, dense_rank=place + 1)
             for place, one in enumerate(felt)
             if one.slot in held
         ]

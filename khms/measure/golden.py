@@ -51,7 +51,11 @@ def load(path: Path) -> tuple[Golden, ...]:
     try:
         text = files.read(path).decode("utf-8-sig")
     except OSError as error:
-        raise Refused(f"the golden queries cannot be read: {error.strerror or error}", where=str(path)) from error
+        raise Refused(
+            f"the golden queries cannot be read: {error.strerror or error}",
+            where=str(path),
+            hint="khms eval make golden.jsonl drafts some from the cards",
+        ) from error
     except UnicodeDecodeError as error:
         number = error.object[: error.start].count(b"\n") + 1
         raise Refused("this line is not UTF-8", where=f"{path}:{number}", hint="save the file as UTF-8") from error

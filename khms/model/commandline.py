@@ -19,21 +19,33 @@ DEEPEST = 5  # scripts inside scripts that are read
 MOST_WORDS = 512  # of one simple command
 MOST_COMMANDS = 2000
 AHEAD = 12  # words after a wrapper among which the command that it runs begins
+RUN = "<-"  # the word behind a command that says: it runs what comes in
 
 SHELLS = frozenset(("ash", "bash", "dash", "fish", "ksh", "powershell", "pwsh", "sh", "zsh"))
 # Programs that run the command in their own arguments, with the number of plain words before it.
 WRAPPERS = {
-    "busybox": 0, "caffeinate": 0, "chronic": 0, "command": 0, "doas": 0, "env": 0, "exec": 0, "ionice": 0,
-    "nice": 0, "nohup": 0, "setsid": 0, "stdbuf": 0, "sudo": 0, "time": 0, "unbuffer": 0, "xargs": 0,
-    "chroot": 1, "flock": 1, "timeout": 1,
+    "bunx": 0, "busybox": 0, "caffeinate": 0, "chronic": 0, "command": 0, "doas": 0, "env": 0, "exec": 0, "ionice": 0,
+    "nice": 0, "nohup": 0, "npx": 0, "parallel": 0, "runuser": 0, "setsid": 0, "stdbuf": 0, "strace": 0, "sudo": 0,
+    "time": 0, "unbuffer": 0, "uvx": 0, "xargs": 0, "chroot": 1, "flock": 1, "timeout": 1,
 }  # fmt: skip
-# Programs that run a command somewhere else; where it begins among their words is theirs to know.
-CARRIERS = frozenset(("docker", "docker-compose", "kubectl", "nerdctl", "oc", "podman"))
-_CARRYING = frozenset(("exec", "run", "debug"))
+# Programs that run a command somewhere else, or in an environment of theirs; where it begins among their words is
+# theirs to know.
+CARRIERS = frozenset((
+    "bundle", "conda", "docker", "docker-compose", "hatch", "kubectl", "nerdctl", "npm", "oc", "pdm", "pipenv", "pnpm",
+    "podman", "poetry", "uv", "yarn",
+))  # fmt: skip
+_CARRYING = frozenset(("exec", "run", "debug", "dlx"))
 _JOINED = frozenset(("ssh", "su", "watch"))  # hand some last words of theirs to a shell, as one text
 _SAYING = frozenset(("cat", "echo", "printf"))  # what they say is a script where a shell reads it
+_NAMING = frozenset(("command", "echo", "printf", "type", "which"))  # their last word is a program's: $(which rm) -r x
+_INTERPRETERS = ("node", "perl", "php", "python", "ruby")  # and those of a version, such as python3.12
+_SOURCING = frozenset((".", "source"))
 _RESERVED = frozenset(("!", "coproc", "do", "elif", "else", "if", "then", "until", "while", "{"))
-_STARTS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))  # find's
+_STARTS = {
+    "find": ("-exec", "-execdir", "-ok", "-okdir"),
+    "fd": ("-x", "-X", "--exec", "--exec-batch"),
+    "fdfind": ("-x", "-X", "--exec", "--exec-batch"),
+}
 _PLAIN_END = frozenset(" \t\n\r\\'\"`$;&|()<>")
 _QUOTED_END = frozenset('\\"`$')
 
@@ -103,14 +115,37 @@ def _inner(words: tuple[str, ...], start: int, program: str) -> Iterator[int]:
                 after_option = False
     elif program in CARRIERS and any(words[at] in _CARRYING for at in ahead):
         yield from (at for at in ahead if not words[at].startswith("-"))
-    elif program == "find":
-        yield from (at + 1 for at in range(start, len(words) - 1) if words[at] in _STARTS)
+    elif program in _STARTS:
+        yield from (at + 1 for at in range(start, len(words) - 1) if words[at] in _STARTS[program])
 
 
 def assigns(word: str) -> bool:
     """Whether a word before a command sets a variable: NAME=value."""
     name, sign, _ = word.partition("=")
     return bool(sign) and name.isidentifier()
+
+
+def runs_input(simple: Simple) -> bool:
+    """Whether a command runs what comes in as a script: a shell or an interpreter that is given none by name or as a
+    text. `python -m json.tool` only reads it."""
+    program, arguments = simple.program, simple.words[1:]
+    if program in _SOURCING or "/dev/stdin" in arguments[:1]:
+        return arguments[:1] == ("/dev/stdin",)
+    if program in SHELLS:
+        first = next((word for word in arguments if word[:1] not in "-<>" or word in ("-s", "--")), "-s")
+        return first in ("-s", "--") and not any(_given(arguments))
+    if program.rstrip("0123456789.") in _INTERPRETERS:
+        return all(word == "-" or word[:1] in "<>" for word in arguments if word not in ("-u", "-B", "-E", "-I", "-s"))
+    return False
+
+
+def _runs_substituted(outer: Simple) -> bool:
+    """Whether what is put in behind these words is run: `eval "$(…)"`, `sh -c "$(…)"`, `source <(…)`, but not what a
+    script is given: `sh run.sh "$(…)"`."""
+    if outer.program == "eval":
+        return True
+    reads = outer.program in SHELLS | _SOURCING or outer.program.rstrip("0123456789.") in _INTERPRETERS
+    return reads and all(word.startswith("-") for word in outer.words[1:])
 
 
 def _scripts(pipeline: Pipeline) -> Iterator[str]:
@@ -242,8 +277,13 @@ class _Scan:
         self.quoted = frame.quoted
         if frame.stages:
             outer = Simple(tuple(self.here.words[:AHEAD]))
-            runs = any(one.program in (*SHELLS, "eval", "source", ".") for one in meant(outer))
-            self.found.append([*frame.stages, (self.here.words[:AHEAD], [])] if runs else frame.stages)
+            if outer.words and any(_runs_substituted(one) for one in meant(outer)):
+                self.found.append([*frame.stages, ([*outer.words, RUN], [])])
+            else:
+                self.found.append(frame.stages)
+            said = Simple(tuple(frame.stages[-1][0]))
+            if not (self.here.words or any(self.here.word or ())) and said.program in _NAMING:
+                self._add(said.words[-1])
 
     def _plain(self) -> None:
         if self.text[self.at] == "#" and self.here.word is None:
@@ -362,8 +402,11 @@ class _Scan:
 
     def _end_stage(self) -> None:
         self._end_word()
-        if self.here.words:
-            self.here.stages.append((self.here.words[:MOST_WORDS], self.here.documents))
+        if words := self.here.words:
+            first = next((at for at, word in enumerate(words) if word[:1] not in ("<", ">")), len(words))
+            if first:  # `>file command` is `command >file`, and `>file` alone what `: >file` is
+                words = [*(words[first:] or [":"]), *words[:first]]
+            self.here.stages.append((words[:MOST_WORDS], self.here.documents))
         self.here.words, self.here.documents = [], []
 
     def _end(self) -> None:

@@ -5,19 +5,27 @@ patterns are read.
     git push -f|--force|+*        words of subcommands in their order; options, and words with `*`, anywhere
     psql|mysql ~drop table        after `~` words that stand in a row in the arguments or in what is fed to it
     curl|wget | sh|bash           stages of one pipeline, others may stand between them
+    curl | * <-                   any program that runs what comes in: a shell or an interpreter, given no script
+    find|xargs & rm               a program that runs another one
+    * | =                         a command into the very same once more
     * >/dev/sd*                   any program, and where its output goes
+    git clean -f !-n              `!` before what must not stand there
 
-A single letter such as `-f` is also found in `-rf`; all else is compared without regard to case.
+A single letter such as `-f` is also found in `-rf`; all else is compared without regard to case. A command that is only
+asked for its help, or what it would do, belongs to no class.
 """
 
 from __future__ import annotations
 
-from khms.model.commandline import Pipeline, Simple, meant, pipelines, text_of
+from khms.model.commandline import RUN, Pipeline, Simple, meant, pipelines, runs_input, text_of
 from khms.values import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+SAME = [["="]]  # a stage of a pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class _Line:
     """A pipeline as patterns look at it: each stage with the commands that it means."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self.stages = [list(meant(simple)) for simple in pipeline]
+        self.stages = [[_marked(one) for one in meant(simple) if not _only_asks(one)] for simple in pipeline]
         self._pipeline = pipeline
         self._words = ""
 
@@ -66,18 +74,41 @@ class _Line:
         return self._words
 
 
+def _marked(command: Simple) -> Simple:
+    return Simple((*command.words, RUN), command.stdin) if runs_input(command) else command
+
+
+# With these a program says what it would do, or what it can do. (`-n` and `-h` mean something else to most.)
+_ASKING = frozenset((
+    "--help", "-help", "--dry-run", "--dry-run=client", "--dry-run=server", "--dry-run=true", "--dryrun", "-whatif",
+))  # fmt: skip
+
+
+def _only_asks(command: Simple) -> bool:
+    options = command.words[1:]
+    if "--" in options:
+        options = options[: options.index("--")]
+    return options[-1:] == ("-h",) or any(word.casefold() in _ASKING for word in options)
+
+
 def _fits(pattern: str, lines: Sequence[_Line], programs: set[str]) -> bool:
     if not _any_program(pattern.partition(" ")[0], programs):  # so it is for nearly every pattern
         return False
     rules, _, said = pattern.partition(" ~")
-    stages = [stage for part in rules.split(" | ") if (stage := part.split())]
-    return any(_line_fits(stages, said, line) for line in lines)
+    stages = [[rule.split() for rule in part.split(" & ") if rule.strip()] for part in rules.split(" | ")]
+    return any(_line_fits([stage for stage in stages if stage], said, line) for line in lines)
 
 
-def _line_fits(stages: Sequence[Sequence[str]], said: str, line: _Line) -> bool:
+def _line_fits(stages: Sequence[Sequence[Sequence[str]]], said: str, line: _Line) -> bool:
     wanted = list(stages)
-    for stage in line.stages:
-        if wanted and any(_command_fits(wanted[0], one) for one in stage):
+    for at, stage in enumerate(line.stages):
+        if not wanted:
+            break
+        if wanted[0] == SAME:
+            fits = at > 0 and bool(stage) and stage == line.stages[at - 1]
+        else:
+            fits = all(any(_command_fits(rule, one) for one in stage) for rule in wanted[0])
+        if fits:
             wanted.pop(0)
     if wanted or not said:
         return not wanted
@@ -90,8 +121,9 @@ def _command_fits(rule: Sequence[str], command: Simple) -> bool:
         return False
     arguments = command.words[1:]
     subcommands = [word for word in wanted if not _anywhere(word)]
-    if not all(any(_meets(word, given) for given in arguments) for word in wanted if _anywhere(word)):
-        return False
+    for word in wanted:
+        if _anywhere(word) and any(_meets(word.lstrip("!"), given) for given in arguments) is word.startswith("!"):
+            return False
     return not subcommands or _in_order(subcommands, arguments)
 
 
@@ -118,7 +150,7 @@ def _in_order(wanted: Sequence[str], arguments: Sequence[str]) -> bool:
 
 
 def _anywhere(word: str) -> bool:
-    return word[0] in "-<>" or "*" in word
+    return word[0] in "-<>!" or "*" in word
 
 
 def _any_program(alternatives: str, programs: set[str]) -> bool:
@@ -133,7 +165,7 @@ def _meets(alternatives: str, given: str) -> bool:
 
 
 def _one_meets(word: str, given: str) -> bool:
-    if len(word) == 2 and word[0] == "-":  # a letter, perhaps with others
+    if len(word) == 2 and word[0] == "-" != word[1]:  # a letter, perhaps with others
         return given[:1] == "-" and given[:2] != "--" and word[1] in given[1:].partition("=")[0]
     if word[0] == "-":
         given = given.partition("=")[0] if "=" not in word else given

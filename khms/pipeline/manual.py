@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from khms.check.lint import lint
+from khms.check.rulebook import PROPOSAL
 from khms.config import Config
 from khms.errors import Refused, Usage
 from khms.hosts.environment import agent_host
 from khms.model.candidate import Candidate, Quote, Relation
 from khms.model.card import EVIDENCE, RELATIONS, CardType, canonical_type, card_types, first_label
+from khms.model.finding import Finding
 from khms.model.outcome import FAIL, NOT_RUN, Outcome, merged
 from khms.model.ulid import new_ulid
 from khms.pipeline import checks, quotes
@@ -51,7 +54,7 @@ class Draft:
 @dataclass(frozen=True, slots=True)
 class Proposed:
     """`nearest` are (id, title) of cards that share words with it; `checks` the outcome of each check as it would be at
-    an approval as new."""
+    an approval as new; `findings` what lint has against it."""
 
     unit: str
     path: str
@@ -59,6 +62,12 @@ class Proposed:
     nearest: tuple[tuple[str, str], ...] = ()
     checks: Mapping[str, Outcome] = field(default_factory=dict)
     recovered: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Whether an approval of the candidate as it is would be refused for what lint found."""
+        return any(finding.severity == "error" or finding.code in PROPOSAL for finding in self.findings)
 
     @property
     def approve(self) -> list[str]:
@@ -107,6 +116,7 @@ def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
         nearest=tuple((i, shelf.cards[i].title) for i in candidate.nearest if i in shelf.cards),
         checks=outcomes,
         recovered=recovered,
+        findings=lint(base, config, repo, paths=[f"{folder}/{LABEL}.md"]).findings,
     )
 
 

@@ -4,26 +4,32 @@ journal day, an approval record, a note.
 Read from the files, never from the index: what is shown is what stands there.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from khms import config
 from khms.check.context import proofs
 from khms.errors import No, Refused
+from khms.index import documents, sources
 from khms.model.approval import Approval
 from khms.model.belief import Belief, beliefs, figures
 from khms.model.card import Card, is_card_id, links_of
 from khms.model.document import Link
+from khms.model.finding import Finding
 from khms.model.receipt import decided
 from khms.model.ulid import is_ulid
 from khms.recall import proof
 from khms.store import cards, files, inbox, journal, markdown
 from khms.store.cards import Shelf
-from khms.store.layout import JOURNAL, Base
+from khms.store.layout import INBOX, JOURNAL, Base
 from khms.store.receipts import ledger
 
+UNREVIEWED = "UNREVIEWED: nobody has approved this"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.[a-z0-9]{4})?")
 
 
@@ -83,17 +89,36 @@ class Found:
         }
 
 
-def look_up(base: Base, identity: str) -> Found:
-    """The document that `identity` names; raises No where there is none, Unreadable where its file cannot be read."""
-    for finder in (_card, _mark, _day, _record, _candidate, _file):
+def look_up(base: Base, identity: str, settings: Mapping[str, Any] | None = None) -> Found:
+    """The document that `identity` names, by the ids that recall prints; `settings` are the base's own where they are
+    not given. A path that it prints, with its line or without, does as well. Raises No where there is none, Unreadable
+    where its file cannot be read."""
+    rules = sources.rules(base, config.load(base.root) if settings is None else settings)
+    identity, path = _identity(base, identity, rules)
+    for finder in (_card, _mark, _day, _record, _candidate, _lesson):
         found = finder(base, identity)
         if found is not None:
             return found
+    found = _included(base, identity, rules) or _file(base, path) or _misnamed(base, identity)
+    if found is not None:
+        return found
     raise No(
         f"there is no document {identity}",
         where=str(base.root),
         hint="an id is K-00042, M-0123456789ab, 2026-03-04, UNIT/C1 or a path in the base; khms recall finds them",
     )
+
+
+def _identity(base: Base, said: str, rules: sources.Rules) -> tuple[str, str]:
+    """The id that a person means, of the document at a path or of a card in whatever case; and the path, if any."""
+    path, _, line = said.rpartition(":")
+    path = path if line.isdigit() and path.lower().endswith(sources.SUFFIXES) else said
+    path = os.path.relpath(path, base.root) if os.path.isabs(path) else path  # noqa: PTH117
+    place = sources.place(rules, path.removeprefix("./"))
+    if place is not None:
+        return place.id, path
+    card = said.upper().removesuffix(".MD")
+    return card if is_card_id(card) else path, path
 
 
 def edges(shelf: Shelf, card: Card) -> tuple[tuple[Link, ...], tuple[Link, ...], tuple[Link, ...]]:
@@ -241,7 +266,7 @@ def _candidate(base: Base, identity: str) -> Found | None:
         return Found("inbox", unit.name, unit.path, 1, unit.name, text, unit.meta)
     candidate = unit.candidate(label.removesuffix(".md"))
     if candidate is None:
-        return None
+        return _section(base, unit, label) if unit.single else None
     edges = tuple(Link(rel, target, "") for rel, target in links_of(candidate.meta.get("links")).edges())
     return Found(
         kind="inbox",
@@ -252,28 +277,77 @@ def _candidate(base: Base, identity: str) -> Found | None:
         body=candidate.body,
         meta=candidate.meta,
         links=edges,
-        notes=("UNREVIEWED: nobody has approved this",),
+        notes=(UNREVIEWED,),
     )
+
+
+def _section(base: Base, unit: inbox.Unit, label: str) -> Found | None:
+    """A part of a single-file unit that is no candidate as it stands, as the index has it."""
+    held = documents.documents(sources.Place("inbox", unit.name), unit.path, files.read(base.path(unit.path)))
+    found = () if isinstance(held, Finding) else (one for one in held if one.id == f"{unit.name}/{label}")
+    for one in found:
+        return Found("inbox", one.id, one.path, one.line, one.title, one.body, notes=(UNREVIEWED,))
+    return None
+
+
+def _lesson(base: Base, identity: str) -> Found | None:
+    """A lesson by its name, and a candidate that was put off or dropped by its own: `UNIT/deferred/C2`."""
+    for folder in (sources.LESSONS, INBOX):
+        for path in sources.walk(base.root, folder):
+            place = sources.place(sources.Rules(), path)
+            if place is not None and place.id == identity:
+                files.inside(base.root, base.path(path))
+                return _text(base.path(path), place.kind, identity, path)
+    return None
+
+
+def _included(base: Base, identity: str, rules: sources.Rules) -> Found | None:
+    """A document of an included folder: the folder's name, and the path in it."""
+    for name, folder in rules.include:
+        if identity.startswith(f"{name}/"):
+            path = _document(base.path(folder), identity[len(name) + 1 :])
+            if path is not None:
+                shown = os.path.relpath(path, base.root).replace(os.sep, "/")
+                return _text(path, "note", f"{name}/{path.relative_to(base.path(folder)).with_suffix('')}", shown)
+    return None
 
 
 def _file(base: Base, identity: str) -> Found | None:
     """A Markdown file of the base by its path, with or without its ending."""
-    for name in (identity, f"{identity}.md"):
-        path = base.path(name)
-        if path.suffix == ".md" and path.is_file():
-            files.inside(base.root, path)
-            page = markdown.read(path, name)
-            title = page.meta.get("title")
-            return Found(
-                kind="note",
-                id=name.removesuffix(".md"),
-                path=name,
-                line=1,
-                title=title if isinstance(title, str) and title else _heading(page.body),
-                body=page.body,
-                meta=page.meta,
-            )
+    path = _document(base.root, identity)
+    if path is None:
+        return None
+    shown = base.relative(path)
+    return _text(path, "note", shown.rpartition(".")[0], shown)
+
+
+def _document(folder: Path, name: str) -> Path | None:
+    """The Markdown file `name` below a folder, with or without its ending; raises Refused for one that is not in it."""
+    path = folder / name
+    if path.suffix.lower() in sources.SUFFIXES and path.is_file():
+        files.inside(folder, path)
+        return path
+    ending = re.compile("|".join(map(re.escape, sources.SUFFIXES)), re.IGNORECASE)
+    with suppress(OSError, Refused):
+        for entry in sorted(files.inside(folder, path.parent).iterdir()):
+            if entry.name.startswith(path.name) and ending.fullmatch(entry.name[len(path.name) :]) and entry.is_file():
+                files.inside(folder, entry)
+                return path.parent / entry.name
     return None
+
+
+def _text(path: Path, kind: str, identity: str, shown: str) -> Found:
+    page = markdown.read(path, shown)
+    title = page.meta.get("title")
+    title = title if isinstance(title, str) and title else _heading(page.body)
+    notes = (UNREVIEWED,) if kind == "inbox" else ()
+    return Found(kind, identity, shown, 1, title, page.body, page.meta, notes=notes)
+
+
+def _misnamed(base: Base, identity: str) -> Found | None:
+    """A card whose file is named otherwise than its id (lint says so), by the id, as the index has it."""
+    card = cards.shelf(base).cards.get(identity)
+    return _text(base.path(card.path), "card", identity, card.path) if card else None
 
 
 def _heading(body: str) -> str:

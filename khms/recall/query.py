@@ -61,7 +61,11 @@ def demand(query: Query, holds: Callable[[str, str], bool], types: Iterable[str]
     }
     for name, value in query.filters:
         if name in known and fold(value) not in known[name] and not holds(name, fold(value)):
-            raise _misfit(name, value, "one of: " + ", ".join(known[name]))
+            from khms.recall.near import nearest
+
+            close = nearest(value, set(known[name]))
+            meant = f"did you mean {', '.join(f'{name}:{one}' for one in close)}? " if close else ""
+            raise _misfit(name, value, f"{meant}one of: {', '.join(known[name])}")
 
 
 def _misfit(name: str, value: str, valid: str) -> Usage:

@@ -16,7 +16,7 @@ from khms.model.finding import Finding
 from khms.pipeline import signers
 from khms.pipeline.approve import approve as let_in
 from khms.pipeline.ruling import Wish
-from khms.store import history, markdown
+from khms.store import history
 from khms.store.layout import Base
 from khms.store.repo import Repo
 
@@ -95,7 +95,6 @@ def approve(base: Base) -> Callable[..., Path]:
     return record
 
 
-LINE = "frames failed because a ground was loose"
 NUMBERS = ("nought", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
@@ -103,8 +102,8 @@ class Reviewed:
     """A base in which all came in through the review, and how to ask an audit about it. `told` of an audit are its
     findings as (code, file name)."""
 
-    def __init__(self, base: Base, git: Callable[..., str]) -> None:
-        self.base, self.git = base, git
+    def __init__(self, base: Base, git: Callable[..., str], put_candidate: Callable[..., Path]) -> None:
+        self.base, self.git, self.put = base, git, put_candidate
 
     @property
     def repo(self) -> Repo:
@@ -119,26 +118,11 @@ class Reviewed:
         return self.head()
 
     def propose(self, unit: str, *labels: str, **keys: Any) -> None:
+        links = {"contradicts": [], "supersedes": None, "refuted_by": []}
+        words = " ".join(NUMBERS[int(char)] for char in unit if char.isdigit())
         for label in labels:
-            meta: dict[str, Any] = {
-                "id": label,
-                "type": "problem-solution",
-                "level": "observation",
-                "status": "active",
-                "title": f"The claim of {label}",
-                "tags": [],
-                "scope": "universal",
-                "evidence": "reported",
-                "source": "journal/2026-03-04.md line 3",
-                "date": "2026-03-04",
-                "links": {"contradicts": [], "supersedes": None, "refuted_by": []},
-                "relation": {"kind": "new"},
-                "quotes": [{"source": "journal", "text": LINE, "grade": "EXACT"}],
-            } | keys
-            path = self.base.inbox / unit / f"{label}.md"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            words = " ".join(NUMBERS[int(char)] for char in unit if char.isdigit())
-            path.write_text(markdown.render(meta, f"FIX: what {label} says is {words}\n"), encoding="utf-8")
+            body = f"FIX: what {label} says is {words}\n"
+            self.put(self.base, label, unit=unit, body=body, **{"links": links, "mark": "absent", **keys})
         self.commit(f"propose {unit}")
 
     def approve(self, unit: str, *labels: str) -> str:
@@ -173,9 +157,9 @@ def told(report: Audit) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def reviewed(base: Base, git: Callable[..., str]) -> Reviewed:
+def reviewed(base: Base, git: Callable[..., str], put_candidate: Callable[..., Path]) -> Reviewed:
     """K-00001 to K-00004, of two approvals: K-00003 contradicts K-00001, K-00004 took the place of K-00002."""
-    held = Reviewed(base, git)
+    held = Reviewed(base, git, put_candidate)
     held.propose("2026-03-05-nightly", "C1", "C2")
     held.approve("2026-03-05-nightly")
     held.propose("2026-03-06-nightly", "C1", relation={"kind": "contradicts", "target": "K-00001", "because": "seen"})
@@ -190,8 +174,8 @@ def codes() -> Callable[[Audit], list[tuple[str, str]]]:
 
 
 @pytest.fixture
-def reviewed_class() -> type[Reviewed]:
-    return Reviewed
+def reviewed_class(put_candidate: Callable[..., Path]) -> Callable[[Base, Callable[..., str]], Reviewed]:
+    return lambda base, git: Reviewed(base, git, put_candidate)
 
 
 @pytest.fixture

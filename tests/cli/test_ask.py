@@ -133,6 +133,31 @@ def test_a_filter_that_nothing_can_pass(asked: Base, run_khms: Run, args: tuple[
     assert run_khms("recall", "checksum", "kind:Card", "status:active", "type:fact").returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("tag:gotchas", "no document has tag:gotchas; did you mean tag:gotcha?"),
+        ("tag:got checksum", "no document has tag:got; did you mean tag:gotcha?"),
+        ("scope:univrsal", "no document has scope:univrsal; did you mean scope:universal?"),
+        ("tag:xylophone", "no document has tag:xylophone"),
+        ("type:policy", "no document has type:policy"),
+        ("kind:lesson", "no document has kind:lesson"),
+        ("type:facts", "did you mean type:fact?"),
+        ("kind:cards", "did you mean kind:card?"),
+        ("status:activ", "did you mean status:active?"),
+    ],
+)
+def test_a_filter_that_no_document_passes_names_what_is_near(asked: Base, run_khms: Run, query: str, said: str) -> None:
+    done = run_khms("recall", query)
+    assert done.returncode in (1, 2) and said in done.stderr
+    assert ("did you mean" in done.stderr) is ("did you mean" in said)
+
+
+def test_a_filter_that_has_documents_is_not_to_blame(asked: Base, run_khms: Run) -> None:
+    done = run_khms("recall", "tag:gotcha zyzzyva")
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_an_index_that_was_damaged_says_so_once(asked: Base, run_khms: Run) -> None:
     run_khms("index")
     for path in asked.index.rglob("*.store"):

@@ -52,6 +52,28 @@ def test_a_second_one_names_what_is_near_and_gets_its_own_unit(
     assert first["nearest"] == [{"id": "K-00001", "title": "A loose ground breaks frames on the link"}]
 
 
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        ("somewhere", "KH003"),
+        ("journal/1999-01-01.md line 3", "KH003"),
+        ("journal/2026-03-04.md line 999", "KH003"),
+        ("https://example.org/valve", ""),
+    ],
+)
+def test_a_source_that_an_approval_will_refuse_is_named_at_once(
+    base: Base, run_khms: Run, source: str, code: str
+) -> None:
+    made = run_khms(*FACT, "--title", "Four bar", "--source", source, "--json", input="The valve needs 4 bar.\n")
+    found = json.loads(made.stdout)
+    assert [finding["code"] for finding in found["findings"]] == ([code] if code else [])
+    for done in (made, run_khms(*FACT, "--title", "Five bar", "--source", source, input="The valve needs 5 bar.\n")):
+        assert done.returncode == 0 and (code in done.stderr if code else done.stderr == "")
+        assert ("an approval will refuse it: mend memory/inbox/" in done.stderr) is bool(code)
+    refused = run_khms(*found["approve"][1:])
+    assert refused.returncode == (3 if code else 0) and code in refused.stderr
+
+
 def test_without_a_quote_the_command_says_what_is_not_checked(base: Base, run_khms: Run) -> None:
     made = new(
         run_khms, "--title", "Four bar", "--source", "https://example.org/valve", body="The valve needs 4 bar.\n"
@@ -211,6 +233,11 @@ def test_show_knows_every_kind(base: Base, run_khms: Run, write: Callable[..., P
     for identity in ("../outside", str(tmp), "K-77777", "M-0123456789ab", "nothing"):
         done = run_khms("show", identity)
         assert done.returncode in (1, 3) and "secret" not in done.stdout, identity
+
+
+def test_show_of_nothing_is_a_wrong_call(base: Base, run_khms: Run) -> None:
+    done = run_khms("show", " ")
+    assert done.returncode == 2 and "there is no id" in done.stderr
 
 
 def test_show_a_mark(base: Base, run_khms: Run) -> None:

@@ -129,6 +129,19 @@ def test_eval_refuses_what_it_cannot_read(stocked: Base, run_khms: Run, write: W
     assert done.returncode == 2 and "'hybrid' is not asked" in done.stderr
 
 
+@pytest.mark.parametrize("channel", ["dense", "hybrid"])
+def test_eval_of_a_channel_that_is_not_there(stocked: Base, run_khms: Run, write: Write, channel: str) -> None:
+    """By name it is demanded; among all, the others answer and it is said."""
+    write(stocked, "g.jsonl", '{"query": "warm the relay", "gold": ["K-00004"]}\n')
+    write(stocked, "khms.toml", '[recall]\nmodel = "none"\n')
+    for channels in ([channel], ["lexical", channel]):
+        done = run_khms("eval", "run", "g.jsonl", *(word for name in channels for word in ("--channel", name)))
+        assert (done.returncode, done.stdout) == (4, "") and f"the channel {channel} cannot be asked" in done.stderr
+        assert "khms config get recall.model" in done.stderr
+    done = run_khms("eval", "run", "g.jsonl")
+    assert done.returncode == 0 and "lexical" in done.stdout and f"{channel}: by words alone" in done.stderr
+
+
 def test_eval_make_writes_a_new_file_or_standard_output(stocked: Base, run_khms: Run) -> None:
     out = run_khms("eval", "make", "--n", "4").stdout
     assert len(out.splitlines()) == 4 and all(json.loads(line)["draft"] for line in out.splitlines())
@@ -190,6 +203,7 @@ def test_calibrate_without_enough_says_so_and_keeps_the_file(stocked: Base, run_
     write(stocked, "few.jsonl", '{"query": "warm the relay", "gold": ["K-00004"]}\n')
     done = run_khms("calibrate", "--golden", "few.jsonl", "--apply")
     assert done.returncode == 0 and "too little to go by: 1 lines with gold, 0 " in done.stdout
+    assert "nothing was changed: there is too little to go by" in done.stdout and "better than" not in done.stdout
     assert stocked.config.read_text(encoding="utf-8") == ""
 
 

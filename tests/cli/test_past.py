@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -67,6 +69,43 @@ def test_what_a_program_sees(base: Base, commits: list[str], run_khms: Run) -> N
         "found": False,
         "at": at,
     }
+
+
+def test_before_the_first_commit_a_program_gets_its_document(base: Base, commits: list[str], run_khms: Run) -> None:
+    done = run_khms("recall", "--at", "2020-01-01", "lampdrift", "--json")
+    found = json.loads(done.stdout)
+    whole = json.loads(run_khms("recall", "--at", "2030-05-06", "lampdrift", "--json").stdout)
+    assert done.returncode == 1 and found.keys() == whole.keys()
+    assert (found["query"], found["hits"], found["at"]) == ("lampdrift", [], None)
+    assert found["note"] == "the base is younger than 2020-01-01" and found["note"] in done.stderr
+    done = run_khms("show", "--at", "2020-01-01", "K-00001", "--json")
+    answer = {"schema": "khms.show/1", "id": "K-00001", "found": False, "at": None}
+    assert (done.returncode, json.loads(done.stdout)) == (1, answer)
+
+
+def test_a_base_that_cannot_be_written_is_answered_for(base: Base, commits: list[str], tmp_path: Path) -> None:
+    """From a folder of the process's own, which goes with it."""
+    bare = [] if os.geteuid() else ["setpriv", "--bounding-set", "-dac_override"]  # root may write anywhere
+    if bare and shutil.which(bare[0]) is None:
+        pytest.skip("runs as root, and setpriv is not there to give up its rights")
+    (aside := tmp_path / "aside").mkdir()
+    subprocess.run(["chmod", "-R", "a-w", str(base.root)], check=True)
+    before = sorted(base.root.rglob("*"))
+    try:
+        for words in (["recall", "--at", commits[0], "lampdrift"], ["show", "--at", "2030-05-06", "K-00001"]):
+            done = subprocess.run(
+                [*bare, sys.executable, "-m", "khms", *words],
+                cwd=base.root,
+                env={**os.environ, "TMPDIR": str(aside)},
+                capture_output=True,
+                encoding="utf-8",
+                timeout=120,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, "") and "The valve needs 4 bar" in done.stdout
+        assert sorted(base.root.rglob("*")) == before and list(aside.iterdir()) == []
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", str(base.root)], check=True)
 
 
 def test_nothing_on_record_then(base: Base, commits: list[str], run_khms: Run) -> None:

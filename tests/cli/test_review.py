@@ -9,36 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from khms.store import markdown
 from khms.store.layout import Base
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Put = Callable[..., Path]
 UNIT = "2026-03-05-nightly"
 LINE = "frames failed because a ground was loose"
-
-
-def put(base: Base, label: str = "C1", unit: str = UNIT, body: str = "FIX: the ground\n", **keys: object) -> Path:
-    meta = {
-        "id": label,
-        "type": "problem-solution",
-        "level": "observation",
-        "status": "active",
-        "title": "A loose ground",
-        "tags": [],
-        "scope": "universal",
-        "evidence": "reported",
-        "source": "journal/2026-03-04.md line 3",
-        "date": "2026-03-04",
-        "links": {"supersedes": None},
-        "mark": None,
-        "relation": {"kind": "new"},
-        "quotes": [{"source": "journal", "text": LINE, "grade": "EXACT"}],
-        "flags": [],
-    } | keys
-    path = base.inbox / unit / f"{label}.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(markdown.render(meta, body), encoding="utf-8")  # type: ignore[arg-type]
-    return path
 
 
 def single(base: Base, quote: str) -> None:
@@ -50,11 +26,13 @@ def single(base: Base, quote: str) -> None:
     )
 
 
-def test_a_quote_that_stands_nowhere_is_counted_and_shown_first(base: Base, run_khms: Run, commit: Run) -> None:
-    put(base, "C1")
-    put(base, "C2", quotes=[{"source": "journal", "text": "words of no source at all", "grade": "ABSENT"}])
-    put(base, "C3", flags=["thin"])
-    put(base, "C4", quotes=[{"source": "journal", "text": "nor do these stand there", "grade": "EXACT"}])
+def test_a_quote_that_stands_nowhere_is_counted_and_shown_first(
+    base: Base, put_candidate: Put, run_khms: Run, commit: Run
+) -> None:
+    put_candidate(base, "C1")
+    put_candidate(base, "C2", quotes=[{"source": "journal", "text": "words of no source at all", "grade": "ABSENT"}])
+    put_candidate(base, "C3", flags=["thin"])
+    put_candidate(base, "C4", quotes=[{"source": "journal", "text": "nor do these stand there", "grade": "EXACT"}])
     commit(base)
     (row,) = json.loads(run_khms("inbox", "list", "--json").stdout)["units"]
     assert (row["pending"], row["flagged"]) == (4, 2)
@@ -63,14 +41,16 @@ def test_a_quote_that_stands_nowhere_is_counted_and_shown_first(base: Base, run_
     assert [c["quotes"][0]["grade"] for c in shown] == ["ABSENT", "EXACT", "ABSENT", "EXACT"]
 
 
-def test_a_finished_unit_names_its_cards_and_no_next_step(base: Base, run_khms: Run, commit: Run) -> None:
-    put(base)
+def test_a_finished_unit_names_its_cards_and_no_next_step(
+    base: Base, put_candidate: Put, run_khms: Run, commit: Run
+) -> None:
+    put_candidate(base)
     commit(base)
     assert run_khms("approve", UNIT, "C1").returncode == 0
     done = run_khms("inbox", "show", UNIT)
     assert "0 pending, 1 approved\nC1 = K-00001  memory/know/K-00001.md\n" in done.stdout
     assert "next:" not in done.stdout + run_khms("inbox", "list", "--all").stdout
-    put(base, unit="2026-03-06-nightly")
+    put_candidate(base, unit="2026-03-06-nightly")
     assert "next: khms inbox show 2026-03-06-nightly\n" in run_khms("inbox", "list", "--all").stdout
 
 
@@ -82,11 +62,11 @@ def test_an_older_unit_shows_its_quotes_with_their_standing(base: Base, run_khms
     assert "quote ABSENT, journal/2026-03-04.md: “words" in run_khms("inbox", "show", "2026-03-01").stdout
 
 
-def test_what_a_terminal_would_obey_is_not_printed(base: Base, run_khms: Run) -> None:
+def test_what_a_terminal_would_obey_is_not_printed(base: Base, put_candidate: Put, run_khms: Run) -> None:
     evil = "a\u202eb\x1b[2Jc\nd\u200be"
     relation = {"kind": "new", "because": evil, "nearest": evil}
     quotes = [{"source": evil, "text": evil, "context": evil}]
-    put(base, title=evil, body=f"FIX: {evil}\n", flags=[evil], relation=relation, quotes=quotes, scope=evil)
+    put_candidate(base, title=evil, body=f"FIX: {evil}\n", flags=[evil], relation=relation, quotes=quotes, scope=evil)
     (base.inbox / UNIT / "x\u202ey.md").write_text("---\na: b: c\n---\n", encoding="utf-8")
     for call in (("inbox", "show", UNIT), ("inbox", "list"), ("inbox", "show", UNIT, "C1")):
         done = run_khms(*call)
@@ -107,17 +87,17 @@ def test_what_a_terminal_would_obey_is_not_printed(base: Base, run_khms: Run) ->
     ],
 )
 def test_a_slip_of_the_pen_is_a_wrong_call(
-    base: Base, run_khms: Run, commit: Run, args: tuple[str, ...], words: str
+    base: Base, put_candidate: Put, run_khms: Run, commit: Run, args: tuple[str, ...], words: str
 ) -> None:
-    put(base)
+    put_candidate(base)
     commit(base)
     done = run_khms("approve", UNIT, "C1", *args)
     assert done.returncode == 2 and words in done.stderr, done.stderr
     assert not list(base.know.glob("*.md"))
 
 
-def test_a_waiver_that_was_not_needed_is_said(base: Base, run_khms: Run, commit: Run) -> None:
-    put(base)
+def test_a_waiver_that_was_not_needed_is_said(base: Base, put_candidate: Put, run_khms: Run, commit: Run) -> None:
+    put_candidate(base)
     commit(base)
     done = run_khms("approve", UNIT, "C1", "--waive", "quotes:C1", "--why", "so", "--json")
     assert done.returncode == 0 and "not needed and not recorded: --waive quotes:C1" in done.stderr
@@ -126,10 +106,12 @@ def test_a_waiver_that_was_not_needed_is_said(base: Base, run_khms: Run, commit:
     assert json.loads(record.read_text(encoding="utf-8"))["waivers"] == []
 
 
-def test_invented_figures_are_refused_in_the_title_too(base: Base, run_khms: Run, commit: Run) -> None:
-    put(base, "C1", title="The pump ran 9999 rpm")
-    put(base, "C2", body="FIX: it read 99 C\n")
-    put(base, "C3", body="FIX: it read 141 C\n\nerror: connection refused by peer\n")
+def test_invented_figures_are_refused_in_the_title_too(
+    base: Base, put_candidate: Put, run_khms: Run, commit: Run
+) -> None:
+    put_candidate(base, "C1", title="The pump ran 9999 rpm")
+    put_candidate(base, "C2", body="FIX: it read 99 C\n")
+    put_candidate(base, "C3", body="FIX: it read 141 C\n\nerror: connection refused by peer\n")
     commit(base)
     done = run_khms("approve", UNIT, "--all")
     assert done.returncode == 3
@@ -137,17 +119,17 @@ def test_invented_figures_are_refused_in_the_title_too(base: Base, run_khms: Run
         assert words in done.stderr
 
 
-def test_after_an_approval_lint_has_no_errors(base: Base, run_khms: Run, commit: Run) -> None:
-    put(base, "C1")
+def test_after_an_approval_lint_has_no_errors(base: Base, put_candidate: Put, run_khms: Run, commit: Run) -> None:
+    put_candidate(base, "C1")
     commit(base)
     assert run_khms("approve", UNIT, "--all").returncode == 0
     found = json.loads(run_khms("lint", "--json").stdout)["findings"]
     assert [finding for finding in found if finding["severity"] == "error"] == []
 
 
-def test_tables_and_texts_fit_a_terminal_of_eighty_columns(base: Base, commit: Run) -> None:
+def test_tables_and_texts_fit_a_terminal_of_eighty_columns(base: Base, put_candidate: Put, commit: Run) -> None:
     long = "one turn of the screw was enough, and the frames came in whole again " * 3
-    put(base, title=long, body=f"FIX: {long}\n", relation={"kind": "new", "because": long})
+    put_candidate(base, title=long, body=f"FIX: {long}\n", relation={"kind": "new", "because": long})
     unit = base.inbox / UNIT / "unit.json"
     unit.write_text('{"created": "2026-03-05T02:00:00+01:00"}', encoding="utf-8")
     commit(base)

@@ -16,15 +16,14 @@ WORDS = "Mill Lane 7"
 
 
 @pytest.fixture
-def pair(base: Base, git: Git, tmp_path: Path, add_card: Callable[..., Path], commit: Git) -> tuple[Base, Base, Path]:
+def pair(
+    base: Base, tmp_path: Path, add_card: Callable[..., Path], commit: Git, cloned: Callable[..., list[Base]]
+) -> tuple[Base, Base, Path]:
     """Two clones of a bare remote whose base holds one card with words to be taken out."""
     add_card(base, "K-00001", body=f"It stood at {WORDS}.\n")
     commit(base)
-    git(tmp_path, "clone", "--quiet", "--bare", str(base.root), "remote.git")
-    for name in ("ada", "bob"):
-        git(tmp_path, "clone", "--quiet", "remote.git", name)
-        git(tmp_path / name, "config", "user.email", f"{name}@example.org")
-    return Base((tmp_path / "ada").resolve()), Base((tmp_path / "bob").resolve()), tmp_path / "remote.git"
+    ada, bob = cloned(base, "ada", "bob")
+    return ada, bob, tmp_path / "remote.git"
 
 
 def test_a_redaction_takes_in_what_others_published_and_goes_out(

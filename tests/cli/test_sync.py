@@ -17,17 +17,13 @@ JOURNAL = "# 2026-03-04\n\nMARK[solved] frames failed because a ground was loose
 
 
 @pytest.fixture
-def pair(base: Base, git: Git, tmp_path: Path, add_card: Callable[..., Path], commit: Git) -> tuple[Base, Base, Path]:
+def pair(
+    base: Base, tmp_path: Path, add_card: Callable[..., Path], commit: Git, cloned: Callable[..., list[Base]]
+) -> tuple[Base, Base, Path]:
     add_card(base, "K-00001")
     commit(base)
-    git(tmp_path, "clone", "--quiet", "--bare", str(base.root), "remote.git")
-    found = []
-    for name in ("ada", "bob"):
-        git(tmp_path, "clone", "--quiet", "remote.git", name)
-        git(tmp_path / name, "config", "user.name", name.title())
-        git(tmp_path / name, "config", "user.email", f"{name}@example.org")
-        found.append(Base((tmp_path / name).resolve()))
-    return found[0], found[1], tmp_path / "remote.git"
+    ada, bob = cloned(base, "ada", "bob")
+    return ada, bob, tmp_path / "remote.git"
 
 
 @pytest.fixture

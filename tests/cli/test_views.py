@@ -54,3 +54,12 @@ def test_it_never_writes_through_a_link(base: Base, tmp_path: Path, run_khms: Ru
     base.path("memory/views").symlink_to(outside)
     done = run_khms("views")
     assert done.returncode == 3 and list(outside.iterdir()) == [], done
+
+
+def test_a_graph_is_drawn_in_one_form(base: Base, run_khms: Run) -> None:
+    for forms in (["--dot", "--json"], ["--dot", "--mermaid"], ["--json", "--mermaid"]):
+        done = run_khms("graph", *forms)
+        assert (done.returncode, done.stdout) == (2, "") and "name one of them" in done.stderr
+    for form, begins in (("--dot", "digraph"), ("--mermaid", "flowchart"), ("--json", "{")):
+        done = run_khms("graph", form)
+        assert done.returncode == 0 and begins in done.stdout.splitlines()[0], form

@@ -4,7 +4,6 @@ hook        hook(event or raw bytes, root=base, env={…}) -> the text that woul
             exit code 0, silence on standard error, and one valid answer or none
 prompt      prompt("why …", session="s", cwd=…) -> an event
 logged      logged(base) -> the lines of its log; logged(None) -> those of the user's own log
-indexed     a base with three cards and an index: K-00001, and K-00003, which supersedes K-00002
 """
 
 import json
@@ -21,7 +20,6 @@ import pytest
 from khms.config import user_data
 from khms.hosts import claude_code
 from khms.hosts.settings import hook_command
-from khms.index import sync
 from khms.store.layout import Base
 
 QUESTION = "why does the checksum keep failing on deploy"
@@ -85,31 +83,3 @@ def logged() -> Callable[[Base | None], list[dict[str, Any]]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     return read
-
-
-@pytest.fixture
-def indexed(base: Base, add_card: Callable[..., Path], write: Callable[..., Path], commit: Callable[..., str]) -> Base:
-    write(base, "khms.toml", "[hooks]\ndeadline_ms = 30000\n")
-    add_card(
-        base,
-        "K-00001",
-        title="The checksum fails on deploy after a line-end conversion",
-        body="SYMPTOM: the checksum keeps failing on every deploy.\nFIX: store the archive as binary.\n",
-    )
-    add_card(
-        base,
-        "K-00002",
-        title="Poll the pressure valve once a second",
-        status="superseded",
-        body="RULE: poll at 1 Hz.\n",
-    )
-    add_card(
-        base,
-        "K-00003",
-        title="Poll the pressure valve every ten seconds",
-        links={"supersedes": "K-00002"},
-        body="RULE: poll the pressure valve at 0.1 Hz.\nSUPERSEDES K-00002 BECAUSE: the link was saturated\n",
-    )
-    commit(base, "three cards")
-    sync.refresh(base)
-    return base

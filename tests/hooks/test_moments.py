@@ -68,8 +68,12 @@ def test_a_risky_command_is_warned_about_whatever_was_said_before(careful: Base)
     assert decide(careful, "pre-shell", command=FORCE).reason == "same-query"
     again = decide(careful, "pre-shell", command=f"{FORCE} --tags")
     assert again.cards == ("K-00030",), "another command is warned about, though the card was named"
-    memory.remember(lambda state: SessionState((time.time(),) * 9, state.cards, ()))
-    assert decide(careful, "pre-shell", command=FORCE).cards == ("K-00030",)
+    a_minute_ago = time.time() - 61
+    memory.remember(
+        lambda state: SessionState((time.time(),) * 9, state.cards, tuple((q, a_minute_ago) for q, _ in state.queries))
+    )
+    assert decide(careful, "pre-shell", command=FORCE).cards == ("K-00030",), "held back only as a retry at once"
+    assert decide(careful, "pre-shell", command=FORCE).reason == "same-query"
     assert decide(careful, "pre-shell", session="s2", command=FORCE).cards == ("K-00030",)
 
 

@@ -54,6 +54,9 @@ def programs(text: str) -> list[tuple[str, ...]]:
         "ls | xargs -0 rm -rf x",
         "echo 'never closed $(' && rm -rf x",
         'echo "never closed $(rm -rf x',
+        "$(which rm) -rf x",
+        "`command -v rm` -rf x",
+        "uv run rm -rf x",
     ],
 )
 def test_what_runs_in_the_end(text: str) -> None:
@@ -73,6 +76,7 @@ def test_what_runs_in_the_end(text: str) -> None:
         "grep -r 'rm -rf x' .",
         "echo $(date) rm -rf x",
         "python script.py rm -rf x",
+        "echo $(which rm) -rf x",
     ],
 )
 def test_what_is_only_said(text: str) -> None:
@@ -95,7 +99,17 @@ def test_stages_of_one_pipeline() -> None:
 def test_what_a_shell_gets_by_substitution_is_one_pipeline_with_it() -> None:
     for text in ('sudo bash -c "$(curl -s u)"', "bash <(curl -s u)", "source <(curl -s u)", 'eval "$(curl -s u)"'):
         assert any(line[0].words == ("curl", "-s", "u") and len(line) == 2 for line in pipelines(text)), text
-    assert all(len(line) == 1 for line in pipelines('echo "$(curl -s u)"'))
+    for text in ('echo "$(curl -s u)"', 'sh run.sh "$(curl -s u)"', "python read.py <(curl -s u)"):
+        assert all(len(line) == 1 for line in pipelines(text)), text
+
+
+def test_a_redirection_before_the_program_is_one_behind_it() -> None:
+    for text, words in (
+        (">log 2>&1 rm -rf x", (*RUN, ">log", ">1")),
+        ("<list sudo rm -rf x", ("sudo", *RUN, "<list")),
+        ("> /etc/hosts", (":", ">/etc/hosts")),
+    ):
+        assert [[stage.words for stage in line] for line in pipelines(text)] == [[words]]
 
 
 def test_a_here_document_belongs_to_its_command() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from khms.model.digest import sha256_hex
-from khms.store import markdown
 from khms.store.layout import Base
 
 UNIT = "2026-03-05-nightly"
@@ -23,40 +22,20 @@ LINE = "frames failed because a ground was loose"
 
 
 @pytest.fixture
-def add_candidate() -> Callable[..., Path]:
+def add_candidate(write: Callable[..., Path], put_candidate: Callable[..., Path]) -> Callable[..., Path]:
     def add(base: Base, label: str = "C1", *, unit: str = UNIT, body: str = "", **keys: Any) -> Path:
-        meta: dict[str, Any] = {
-            "id": label,
-            "type": "problem-solution",
-            "level": "observation",
-            "status": "active",
+        own = {
             "title": f"Loose ground, as {label} says",
             "tags": ["sensors"],
-            "scope": "universal",
-            "evidence": "reported",
             "source": f'journal/2026-03-04.md line 3: "{LINE}"',
-            "date": "2026-03-04",
-            "links": {
-                "derived_from": [],
-                "supports": [],
-                "contradicts": [],
-                "supersedes": None,
-                "refuted_by": [],
-            },
+            "links": {"derived_from": [], "supports": [], "contradicts": [], "supersedes": None, "refuted_by": []},
             "mark": MARK if label == "C1" and unit == UNIT else f"M-{sha256_hex(f'{unit} {label}'.encode())[:12]}",
             "confidence": "0.5",
             "nearest": [],
-            "relation": {"kind": "new"},
             "quotes": [{"source": "journal", "sha256": "", "text": LINE, "grade": "EXACT", "context": LINE}],
-            "flags": [],
-        } | keys
-        meta = {key: value for key, value in meta.items() if value != "absent"}
-        folder = base.inbox / unit
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "unit.json").write_text(json.dumps({"schema": "khms.unit/1", "run": "0" * 26}), encoding="utf-8")
-        path = folder / f"{label}.md"
-        path.write_text(markdown.render(meta, body or f"FIX: the ground, says {label}\n"), encoding="utf-8")
-        return path
+        }
+        write(base.inbox / unit, "unit.json", json.dumps({"schema": "khms.unit/1", "run": "0" * 26}))
+        return put_candidate(base, label, unit=unit, body=body or f"FIX: the ground, says {label}\n", **{**own, **keys})
 
     return add
 

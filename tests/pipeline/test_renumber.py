@@ -8,22 +8,22 @@ from khms.model.approval import Transition
 from khms.pipeline.renumber import mentions, renumbered, transition
 
 IDS = {"K-00011": "K-00012", "K-00012": "K-00013"}
-CARD = """---
-id: K-00011
+FORM = """---
+id: {first}
 title: As K-00011 says
 tags: [a]
 source: 'journal/2026-03-04.md line 3: "K-00011 it was"'
 links:
-  derived_from: [K-00012, K-00001]
+  derived_from: [{second}, K-00001]
   supports:
-    - K-00011  # a remark
+    - {first}  # a remark
   contradicts: []
   supersedes: null
 note: K-00011
 ---
-SUPERSEDES K-00011 BECAUSE: K-00012 was measured
-FIX: see [[K-00011]], [[K-00012|that]] and [[K-00012#part]], not K-00011 nor `[[K-00011]]`
-**LINKS:** K-00012
+SUPERSEDES {first} BECAUSE: {second} was measured
+FIX: see [[{first}]], [[{second}|that]] and [[{second}#part]], not K-00011 nor `[[K-00011]]`
+**LINKS:** {second}
 
 > [[K-00011]] is what it said
 
@@ -33,31 +33,8 @@ SUPERSEDES K-00011
 ```
 K-000119 and xK-00011 and K-00011-a are other words: [[K-000119]]
 """
-RENEWED = """---
-id: K-00012
-title: As K-00011 says
-tags: [a]
-source: 'journal/2026-03-04.md line 3: "K-00011 it was"'
-links:
-  derived_from: [K-00013, K-00001]
-  supports:
-    - K-00012  # a remark
-  contradicts: []
-  supersedes: null
-note: K-00011
----
-SUPERSEDES K-00012 BECAUSE: K-00013 was measured
-FIX: see [[K-00012]], [[K-00013|that]] and [[K-00013#part]], not K-00011 nor `[[K-00011]]`
-**LINKS:** K-00013
-
-> [[K-00011]] is what it said
-
-```
-[[K-00011]]
-SUPERSEDES K-00011
-```
-K-000119 and xK-00011 and K-00011-a are other words: [[K-000119]]
-"""
+CARD = FORM.format(first="K-00011", second="K-00012")
+RENEWED = FORM.format(first="K-00012", second="K-00013")
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])

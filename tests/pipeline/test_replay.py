@@ -40,20 +40,14 @@ def set_status(base: Base, card_id: str, new: str, by: str | None = None) -> Non
 
 
 @pytest.fixture
-def clones(base: Base, git: Git, commit: Git, tmp_path: Path, add_card: Make) -> tuple[Base, Base]:
+def clones(base: Base, commit: Git, add_card: Make, cloned: Callable[..., list[Base]]) -> tuple[Base, Base]:
     """Ada's and Bob's clones of one bare remote, whose base holds K-00001 to K-00003."""
     for number in (1, 2, 3):
         add_card(base, f"K-0000{number}")
     commit(base)
     adopt(base, Repo(base.root), load(base.root))
-    git(tmp_path, "clone", "--quiet", "--bare", str(base.root), "remote.git")
-    found = []
-    for name in ("ada", "bob"):
-        git(tmp_path, "clone", "--quiet", "remote.git", name)
-        git(tmp_path / name, "config", "user.name", name.title())
-        git(tmp_path / name, "config", "user.email", f"{name}@example.org")
-        found.append(Base((tmp_path / name).resolve(), named=True))
-    return found[0], found[1]
+    ada, bob = cloned(base, "ada", "bob")
+    return ada, bob
 
 
 def needle(base: Base, words: str) -> str:
@@ -82,6 +76,13 @@ def proven(base: Base, git: Git) -> None:
 def same(one: Base, other: Base, git: Git) -> None:
     assert git(one, "rev-parse", "HEAD") == git(other, "rev-parse", "HEAD")
     assert git(one, "ls-tree", "-r", "HEAD") == git(other, "ls-tree", "-r", "HEAD")
+
+
+def settled(ada: Base, bob: Base, git: Git) -> None:
+    """Once Ada has what Bob published, both hold the same, and all of it proven."""
+    share(ada)
+    same(ada, bob, git)
+    proven(bob, git)
 
 
 def test_the_later_clone_gets_new_ids_and_its_links_follow(
@@ -164,9 +165,7 @@ def test_edges_are_followed_again_on_what_others_did(
         let_in(base, f"u.{name}")
     share(ada)
     share(bob)
-    share(ada)
-    same(ada, bob, git)
-    proven(bob, git)
+    settled(ada, bob, git)
     page = markdown.read(bob.know / "K-00003.md", "")
     assert page.meta["status"] == "challenged" and page.meta["links"]["contradicts"] == ["K-00004", "K-00005"]
     last = cards.approvals(bob)[-1]
@@ -193,9 +192,7 @@ def test_two_that_superseded_one_card_stop_and_are_named(
     done = share(bob, yielded=frozenset({"K-00004"}))
     assert [(left.verdict, left.label) for left in done.left] == [("yielded", "C1")]
     assert (bob.inbox / "u.bob/dropped/C1.md").exists() and not (bob.inbox / "u.bob/C1.md").exists()
-    share(ada)
-    same(ada, bob, git)
-    proven(bob, git)
+    settled(ada, bob, git)
 
 
 def test_a_target_that_was_archived_meanwhile_withholds_the_card_and_what_names_it(
@@ -224,9 +221,7 @@ def test_a_target_that_was_archived_meanwhile_withholds_the_card_and_what_names_
         ("C3", "approved"),
     }
     assert "challenged" not in (bob.archive / "K-00003.md").read_text("utf-8")
-    share(ada)
-    same(ada, bob, git)
-    proven(bob, git)
+    settled(ada, bob, git)
 
 
 def test_one_candidate_approved_by_both_is_one_card(
@@ -245,9 +240,7 @@ def test_one_candidate_approved_by_both_is_one_card(
     assert done.ids == {"K-00004": "K-00005", "K-00005": "K-00004"}
     assert [(left.id, left.verdict, left.instead) for left in done.left] == [("K-00005", "already-approved", "K-00004")]
     assert needle(bob, "needle-one") == "K-00005" and needle(bob, "needle-two") == "K-00004"
-    share(ada)
-    same(ada, bob, git)
-    proven(bob, git)
+    settled(ada, bob, git)
 
 
 def test_transitions_rejections_and_hand_commits_are_carried(
@@ -424,9 +417,7 @@ def test_a_push_that_landed_before_a_kill_is_not_made_twice(
     done = share(bob)
     assert done.ids == {"K-00004": "K-00005", "K-00005": "K-00006", "K-00006": "K-00007"}
     assert "[[K-00005]]" in (bob.know / "K-00007.md").read_text()
-    share(ada)
-    same(ada, bob, git)
-    proven(bob, git)
+    settled(ada, bob, git)
     for name in ("ada", "bob", "edited", "more"):
         needle(bob, f"needle-{name}")
 

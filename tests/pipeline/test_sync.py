@@ -32,22 +32,16 @@ def let_in(base: Base, unit: str, **wish: object) -> Result:
 
 
 @pytest.fixture
-def remote(base: Base, git: Git, tmp_path: Path, add_card: Make, commit: Git) -> Path:
+def remote(base: Base, tmp_path: Path, add_card: Make, commit: Git, cloned: Callable[..., list[Base]]) -> Path:
     add_card(base, "K-00001")
     commit(base)
-    git(tmp_path, "clone", "--quiet", "--bare", str(base.root), "remote.git")
+    cloned(base)
     return tmp_path / "remote.git"
 
 
 @pytest.fixture
-def clone(remote: Path, git: Git, tmp_path: Path) -> Callable[[str], Base]:
-    def make(name: str) -> Base:
-        git(tmp_path, "clone", "--quiet", str(remote), name)
-        git(tmp_path / name, "config", "user.name", name.title())
-        git(tmp_path / name, "config", "user.email", f"{name}@example.org")
-        return Base((tmp_path / name).resolve(), named=True)
-
-    return make
+def clone(base: Base, remote: Path, cloned: Callable[..., list[Base]]) -> Callable[[str], Base]:
+    return lambda name: cloned(base, name)[0]
 
 
 @pytest.fixture

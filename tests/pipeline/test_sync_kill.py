@@ -28,22 +28,17 @@ Git = Callable[..., str]
 
 
 @pytest.fixture
-def remote(base: Base, git: Git, tmp_path: Path, add_card: Make, commit: Git) -> Path:
+def remote(base: Base, tmp_path: Path, add_card: Make, commit: Git, cloned: Callable[..., list[Base]]) -> Path:
     add_card(base, "K-00001")
     commit(base)
-    git(tmp_path, "clone", "--quiet", "--bare", str(base.root), "remote.git")
+    cloned(base)
     return tmp_path / "remote.git"
 
 
 @pytest.fixture
-def bob(remote: Path, git: Git, tmp_path: Path, propose: Callable[..., None]) -> Base:
+def bob(base: Base, remote: Path, cloned: Callable[..., list[Base]], propose: Callable[..., None]) -> Base:
     """A clone that does not know yet what another has published: K-00002."""
-    found = []
-    for name in ("ada", "bob"):
-        git(tmp_path, "clone", "--quiet", str(remote), name)
-        git(tmp_path / name, "config", "user.email", f"{name}@example.org")
-        found.append(Base((tmp_path / name).resolve(), named=True))
-    ada, bob = found
+    ada, bob = cloned(base, "ada", "bob")
     propose(ada, "u.ada", "needle-ada")
     let_in(ada, "u.ada")
     sync(ada, Repo(ada.root), load(ada.root), views.for_tree)

@@ -131,6 +131,9 @@ def test_the_command(warned: Base, run_khms: Callable[..., "subprocess.Completed
         done = run_khms(*args)
         assert done.returncode == 1 and said in done.stdout, done
     assert run_khms("precheck").returncode == 2
+    done = run_khms("precheck", "valve", "git-hook")
+    assert done.returncode == 1 and "tag:valve; did you mean tag:valves?" in done.stderr
+    assert "tag:git-hook; did you mean tag:git?" in done.stderr
 
 
 def test_an_alias_is_its_tag(
