@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from khms import values
 from khms.values import dataclass
 
 
@@ -65,12 +66,39 @@ def test_nothing_can_be_set_or_removed(name: str) -> None:
     assert held == Light("a") and not hasattr(held, "__dict__")
 
 
-@pytest.mark.parametrize("given", [(), ("a", 1.0, (), 5)])
-def test_a_wrong_call_names_the_class(given: tuple[Any, ...]) -> None:
-    with pytest.raises(TypeError, match=r"Light\.__init__"):
-        Light(*given)
-    with pytest.raises(TypeError, match="unknown"):
-        Light("a", unknown=1)  # type: ignore[call-arg]
+WRONG: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    ((), {}),
+    (("a", 1.0, (), 5), {}),
+    (("a",), {"unknown": 1}),
+    (("a",), {"name": "b"}),
+    (("a", 1.0, ()), {"at": 2.0}),
+    ((), {"at": 1.0, "more": (), "unknown": 1}),
+]
+
+
+@pytest.mark.parametrize(("given", "named"), WRONG)
+def test_a_wrong_call_names_the_class(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    @dataclass(frozen=True, slots=True)
+    class Fresh:
+        name: str
+        at: float = 0.5
+        more: tuple[int, ...] = ()
+
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"Fresh\.__init__"):
+            Fresh(*given, **named)
+
+
+def test_the_first_and_the_many_are_made_alike() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Fresh:
+        name: str
+        at: float = 0.5
+
+    first = Fresh.__init__
+    made = [[Fresh("a"), Fresh(at=0.5, name="a"), Fresh("a", at=0.5)] for _ in range(values.MANY)]
+    assert Fresh.__init__ is not first, "many of them are worth a function of their own"
+    assert {one for some in made for one in some} == {Fresh("a")}
 
 
 def test_the_functions_for_dataclasses_work_on_it() -> None:

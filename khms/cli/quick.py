@@ -11,7 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PATIENCE = 5.0  # seconds: a server that is there answers within milliseconds, one that has to catch up needs some
+ALIVE = 0.5  # seconds in which a server that does not hang has given a sign of life
+PATIENCE = 5.0  # seconds for the answer itself: milliseconds mostly, some more where the index has to catch up
+LEFT = "khms: the server of this base does not answer; answering without it (khms server stop ends it)"
 SWITCHES = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
 ALONE = ("--help", "-h", "--debug", "--at")  # what is never asked of a server
 
@@ -34,9 +36,12 @@ def recall(argv: "Sequence[str]") -> int | None:
         named = root.encode("utf-8", "surrogateescape")
         block = [text.encode("utf-8", "surrogateescape") for text in (root, quiet, verbose, *words)]
         blocks = (here, asking.told(env), wire.packed(block), wire.packed(_streams(env)))
-        answer, _ = asking.ask(env, address.root(env, here, named), b"run", blocks, monotonic() + PATIENCE)
+        now, at = monotonic(), address.root(env, here, named)
+        answer, why = asking.ask(env, at, b"run", blocks, now + PATIENCE, alive=now + ALIVE)
     except (ImportError, OSError, ValueError, AttributeError):
         return None
+    if why == asking.LATE:
+        print(LEFT, file=sys.stderr)
     if answer is None or len(answer) != 3:
         return None
     return _printed(*answer)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 SCHEMA = "khms.server/1"
 SECONDS = 20.0  # that a start or an end is waited for
-ASKING = 5.0
+ASKING = 3.0  # in which a server that does not hang says something
+GRACE = 2.0  # in which one that was asked to end has ended
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 
 
@@ -46,15 +47,15 @@ def start(session: Session, as_json: bool) -> None:
     from khms.server import launch
 
     base = _trusted(session)
-    found = _status(base)
+    found, hangs = _status(base)
     started = False
-    if found is None:
+    if found is None and not hangs:
         started = launch.start(str(base.root), pause=0.0)
-        found = _wait_for(lambda: _status(base))
-        if found is None and (number := _holder(base)):
+        found, _ = _wait_for(lambda: _said(_status(base))) or (None, False)
+    if found is None:
+        if number := _holder(base):
             raise _hanging(base, number)
-        if found is None:
-            raise Unavailable("the server did not start", where=str(base.root), hint="see why: khms server run")
+        raise Unavailable("the server did not start", where=str(base.root), hint="see why: khms server run")
     if as_json:
         print_json({"schema": SCHEMA, "running": True, "started": started, **found})
         return
@@ -65,20 +66,22 @@ def start(session: Session, as_json: bool) -> None:
 @_json
 @click.pass_obj
 def stop(session: Session, as_json: bool) -> None:
-    """End the server of this base, if there is one.
+    """End the server of this base, if there is one; one that hangs is killed.
 
     \b
     khms server stop
     """
-    from khms.server import launch
+    from khms.server import asking, launch
 
     base = session.base
-    found = _status(base)
     path = launch.lock_path(_place(), str(base.root))
-    was = found is not None or launch.claimed(path)
+    answer, why = _ask(base, b"stop")
+    was = answer is not None or launch.claimed(path)
     if was:
-        _ask(base, b"stop")
-        if not _wait_for(lambda: not launch.claimed(path)):
+        number = 0 if answer is not None else _holder(base)
+        if why == asking.LATE and launch.end(number, path, GRACE):
+            session.note(f"process {number} did not answer, and was ended")
+        if not _wait_for(lambda: not launch.claimed(path), GRACE if why == asking.LATE else SECONDS):
             raise _hanging(base, _holder(base))
     if as_json:
         print_json({"schema": SCHEMA, "running": False, "stopped": was, "base": str(base.root)})
@@ -97,7 +100,7 @@ def status(session: Session, as_json: bool) -> None:
     khms server status --json
     """
     base = session.base
-    found = _status(base)
+    found, _ = _status(base)
     number = _holder(base) if found is None else 0
     if as_json:
         held = {"answers": False, "pid": number} if number else {}
@@ -163,19 +166,25 @@ def _place() -> bytes:
     return address.folder(os.environb)
 
 
-def _ask(base: "Base", kind: bytes) -> list[bytes] | None:
+def _ask(base: "Base", kind: bytes) -> tuple[list[bytes] | None, str]:
     from khms.server import asking
 
     _place()
     root = os.fsencode(base.root)
-    answer, _ = asking.ask(os.environb, root, kind, (), time.monotonic() + ASKING, default=False)
-    return answer
+    return asking.ask(os.environb, root, kind, (), time.monotonic() + ASKING, default=False)
 
 
-def _status(base: "Base") -> dict[str, Any] | None:
-    answer = _ask(base, b"status")
-    found: dict[str, Any] | None = json.loads(answer[0]) if answer else None
-    return found
+def _status(base: "Base") -> tuple[dict[str, Any] | None, bool]:
+    """What the server says of itself, None where none answers; and whether there is one that takes questions and says
+    nothing. One that is only being started takes none yet."""
+    from khms.server import asking
+
+    answer, why = _ask(base, b"status")
+    return (json.loads(answer[0]) if answer else None), why == asking.LATE
+
+
+def _said(status: tuple[dict[str, Any] | None, bool]) -> tuple[dict[str, Any] | None, bool] | None:
+    return status if any(status) else None
 
 
 def _holder(base: "Base") -> int:
@@ -192,13 +201,14 @@ def _holder(base: "Base") -> int:
 
 def _hanging(base: "Base", number: int) -> Unavailable:
     """Named by its process: one that is only being started answers a moment later, one that hangs never does."""
-    hint = f"try again in a moment, then end it: kill -9 {number}" if number else "khms server status"
+    end = f"try again in a moment, then end it: khms server stop, or kill -9 {number}"
+    hint = end if number else "khms server status"
     return Unavailable(f"the server does not answer: process {number}", where=str(base.root), hint=hint)
 
 
-def _wait_for(look: Any) -> Any:
+def _wait_for(look: Any, seconds: float = SECONDS) -> Any:
     """What `look` finds, asked again and again until it finds something or the time is over."""
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + seconds
     while not (found := look()) and time.monotonic() < until:
         time.sleep(0.02)
     return found

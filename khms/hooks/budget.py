@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MINUTE, HOUR = 60.0, 3600.0
 LEAST_CHARS = 3  # a shorter question says nothing
+RETRY = MINUTE  # within which an agent that was warned runs the same command again, having read the warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,9 @@ def choose(
 
 
 def warn(state: SessionState, config: Mapping[str, Any], found: Sequence[Pointer], digest: str, now: float) -> Choice:
-    """What is said before something risky: all of it, whatever was said before, but once for the same command."""
-    if any(held == digest and _within(at, now, _query_seconds(config)) for held, at in state.queries):
+    """What is said before something risky: all of it, each time, whatever was said before; only a command that is
+    tried again at once is not held up twice."""
+    if any(held == digest and _within(at, now, RETRY) for held, at in state.queries):
         return Choice((), "same-query")
     return Choice(tuple(_trimmed(pointer, config) for pointer in found), "")
 
@@ -116,6 +118,15 @@ def after(
         injections=(*(at for at in state.injections if _within(at, now, window)), *([now] if counted else [])),
         cards=tuple((told | dict.fromkeys(cards, now)).items()),
         queries=tuple((asked | {digest: now}).items()),
+    )
+
+
+def without(state: SessionState, at: float) -> SessionState:
+    """The state as if nothing had been said in answer to the event of that very time."""
+    return SessionState(
+        tuple(one for one in state.injections if one != at),
+        tuple(one for one in state.cards if one[1] != at),
+        tuple(one for one in state.queries if one[1] != at),
     )
 
 

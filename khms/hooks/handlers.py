@@ -6,7 +6,6 @@ decides what of the answer is said. What is said names cards; their bodies stay 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -28,6 +27,10 @@ if TYPE_CHECKING:
 
     class Memory(Protocol):
         """What a session was told, however it is kept (`sessions.Session`)."""
+
+        @property
+        def at(self) -> float:
+            """When the event happened, in seconds since the epoch: what is remembered of it bears this time."""
 
         def load(self) -> SessionState:
             """The state as it stands."""
@@ -164,8 +167,8 @@ def decide(place: Place, event: Event, session: Memory, *, by_meaning: bool = Fa
 
 
 def _warn(place: Place, command: str, classes: tuple[str, ...], found: list[Pointer], session: Memory) -> Decision:
-    """What is on record before a risky command, once for each command in a while."""
-    now, known = time.time(), digest(f"precheck {command}")
+    """What is on record before a risky command, each time that it comes."""
+    now, known = session.at, digest(f"precheck {command}")
     choice = budget.warn(session.load(), place.config, found, known, now)
 
     def step(state: SessionState) -> SessionState | None:
@@ -185,7 +188,7 @@ def _recall(place: Place, asked: tuple[str, ...], threshold: str, session: Memor
     base, config = place.base, place.config
     assert base is not None
     whole = "\n".join(asked)
-    now, known = time.time(), digest(whole)
+    now, known = session.at, digest(whole)
     reason = budget.gate(session.load(), config, whole, known, now)
     if reason:
         return Decision(None, reason, query=whole)

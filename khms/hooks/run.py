@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 LARGEST = 1024 * 1024  # bytes of an event; the client stops keeping it shortly after that
 USAGE = "usage: khms hook run --host HOST < EVENT"
-NEVER = float("inf")
 
 deadline_ms: int  # the base's own figure, there once it is known; the client looks for it
 _base: "Base | None" = None  # where to log, once that is known
@@ -33,13 +32,14 @@ _base: "Base | None" = None  # where to log, once that is known
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one event: the bytes for standard output and the line for the log, and whose they are, as far as
-    that was found out. `starts` says that it was the beginning of a session."""
+    that was found out. `starts` says that it was the beginning of a session, `session` holds what was remembered."""
 
     answer: bytes
     record: dict[str, object]
     base: "Base | None" = None
     config: "Config | None" = None
     starts: bool = False
+    session: "Session | None" = None
 
 
 class Elsewhere(Exception):
@@ -50,12 +50,24 @@ class Late(Exception):
     """Whoever asked waits no longer."""
 
 
-def _at_leisure(place: "Place") -> float:
-    return NEVER
+class Asker:
+    """Who asked, as `respond` sees it. This one is the process itself, which hears whatever is answered.
 
+    `at` is when the event happened. Whoever asks about it again, because the first answer did not come, gives the same
+    time: then nothing that the first left in the session's memory counts, for nobody was told it."""
 
-def _as_it_is(until: float) -> None:
-    pass
+    def __init__(self, at: float = 0.0) -> None:
+        self.at = at or time.time()
+
+    def placed(self, place: "Place") -> None:
+        """The base and its settings are known. May raise Elsewhere, as `respond` then does."""
+
+    def ready(self) -> None:
+        """The index may be asked next."""
+
+    def listens(self) -> bool:
+        """Whether the answer will still be heard."""
+        return True
 
 
 def respond(
@@ -64,17 +76,14 @@ def respond(
     *,
     env: "Mapping[str, str]",
     cwd: str,
+    asker: Asker,
     by_meaning: bool = False,
-    placed: "Callable[[Place], float]" = _at_leisure,
-    ready: "Callable[[float], None]" = _as_it_is,
 ) -> Outcome:
-    """Answers one event for a client with this environment and folder; writes nothing but the session's state. `placed`
-    is told the base and its settings once they are known; it gives back the monotonic time from which nobody listens,
-    or raises Elsewhere, as this then does. Nothing else is raised. `ready` is called, with that time, before the index
-    may be asked."""
+    """Answers one event for a client with this environment and folder; writes nothing but the session's state. Nothing
+    is raised but Elsewhere."""
     started = time.monotonic()
     record: dict[str, object] = {"host": host}
-    base = config = None
+    base = config = session = None
     answer, starts = "", False
     try:
         from khms.hooks import places, sessions
@@ -83,7 +92,8 @@ def respond(
         module = registry.host(host)
         event, reason = _event(module, raw)
         place = places.choose(event.cwd if event else cwd, env)
-        base, config, until = place.base, place.config, placed(place)
+        base, config = place.base, place.config
+        asker.placed(place)
         if event is not None:
             record.update(moment=event.moment, event=event.name, session=sessions.key(event.session))
             if place.config["experiment.name"]:
@@ -91,12 +101,13 @@ def respond(
 
                 record.update(experiment.stamp(place.config, sessions.key(event.session)))
             reason = _switched_off(event, env)
-            starts = event.moment == "session-start"
+            starts = event.moment == "session-start" and reason != "off"
         if event is None or reason:
             record.update(decision="silent", reason=reason)
         else:
-            ready(until)
-            answer = _decided(module, place, event, by_meaning, until, record)
+            asker.ready()
+            session = sessions.Session(base, event.session) if base else None
+            answer = _decided(module, place, event, by_meaning, _Timely(session, asker) if session else None, record)
     except Elsewhere:
         raise
     except Late:
@@ -105,23 +116,23 @@ def respond(
         record.update(decision="silent", reason="error", error=_told(error))
     record["ms"] = round((time.monotonic() - started) * 1000, 1)
     data = f"{answer}\n".encode("utf-8", "replace") if answer else b""
-    return Outcome(data, record, base, config, starts)
+    return Outcome(data, record, base, config, starts, session)
 
 
-def main(host: str, raw: bytes, why: str = "") -> str:
-    """Answers one event in this process; prints nothing or one answer. Every decision is logged, a failure too. `why`
-    is the word for what kept a server from answering. Returns the folder of the base whose server should be there the
-    next time, empty where there should be none."""
-    record: dict[str, object] = {"host": host}
-
-    def placed(place: "Place") -> float:
+class _Alone(Asker):
+    def placed(self, place: "Place") -> None:
         global _base, deadline_ms
         _base = place.base
         deadline_ms = place.config["hooks.deadline_ms"]
-        return NEVER
 
+
+def main(host: str, raw: bytes, why: str = "", at: float = 0.0) -> str:
+    """Answers one event in this process; prints nothing or one answer. Every decision is logged, a failure too. `why`
+    is the word for what kept a server from answering, `at` when that was asked. Returns the folder of the base whose
+    server should be there the next time, empty where there should be none."""
+    record: dict[str, object] = {"host": host}
     try:
-        outcome = respond(host, raw, env=os.environ, cwd=_here(), placed=placed)
+        outcome = respond(host, raw, env=os.environ, cwd=_here(), asker=_Alone(at))
         record = {**outcome.record, "server": False, "without": why or "by hand"}
         _print(outcome.answer)
         _log(record)
@@ -132,7 +143,8 @@ def main(host: str, raw: bytes, why: str = "") -> str:
             from khms.hooks import upkeep
 
             upkeep.at_start(outcome.base)
-        return str(outcome.base.root) if outcome.config["server.enabled"] != "off" else ""
+        wanted = outcome.config["server.enabled"] != "off" and record.get("reason") != "off"
+        return str(outcome.base.root) if wanted else ""
     except BaseException as error:
         _log({**record, "decision": "silent", "reason": "error", "error": _told(error)})
         return ""
@@ -140,15 +152,24 @@ def main(host: str, raw: bytes, why: str = "") -> str:
 
 def late(host: str, why: str) -> None:
     """Writes down that an event was not answered in time, and why."""
+    _alone({"host": host, "decision": "silent", "reason": "deadline", "error": why})
+
+
+def unwritten(host: str, answer: bytes, cwd: str) -> None:
+    """Writes down what a server answered to an event in the folder `cwd`, because it ended before it did so itself."""
+    _alone({"host": host, "decision": "inject" if answer else "silent", "reason": "cut-off", "server": True}, cwd)
+
+
+def _alone(record: dict[str, object], cwd: str = "") -> None:
     base = _base
     if base is None:
         try:
             from khms.hooks import places
 
-            base = places.choose(_here()).base
+            base = places.choose(cwd or _here()).base
         except BaseException:
             base = None
-    _log({"host": host, "decision": "silent", "reason": "deadline", "error": why}, base)
+    _log(record, base)
 
 
 def command(argv: "Sequence[str]") -> int:
@@ -187,14 +208,18 @@ def _host(argv: "Sequence[str]") -> str:
 
 
 def _decided(
-    module: "Host", place: "Place", event: "Event", by_meaning: bool, until: float, record: dict[str, object]
+    module: "Host",
+    place: "Place",
+    event: "Event",
+    by_meaning: bool,
+    memory: "_Timely | None",
+    record: dict[str, object],
 ) -> str:
     """The answer in the host's form, or nothing; `record` is told what was decided."""
     from khms.hooks.handlers import decide
-    from khms.hooks.sessions import Session, Unkept
+    from khms.hooks.sessions import Unkept
 
-    memory = _Timely(Session(place.base, event.session), until) if place.base else Unkept()
-    decision = decide(place, event, memory, by_meaning=by_meaning)
+    decision = decide(place, event, memory or Unkept(), by_meaning=by_meaning)
     answer = module.answer(event, decision.text) if decision.text else ""
     record.update(_logged(decision, answer))
     if "arm" in record:
@@ -205,19 +230,29 @@ def _decided(
 
 
 class _Timely:
-    """A session's memory that takes in nothing which nobody will hear."""
+    """A session's memory for one event: it takes in nothing which nobody will hear, and holds nothing of an earlier
+    answer to the event, which nobody heard."""
 
-    def __init__(self, session: "Session", until: float) -> None:
-        self._session, self._until = session, until
+    def __init__(self, session: "Session", asker: Asker) -> None:
+        self._session, self._asker = session, asker
+        self.at = asker.at
 
     def load(self) -> "SessionState":
-        return self._session.load()
+        from khms.hooks.budget import without
+
+        held = self._session.load()
+        heard = without(held, self.at)
+        if heard != held:
+            self._session.forget(self.at)
+        return heard
 
     def remember(self, step: "Callable[[SessionState], SessionState | None]") -> None:
+        from khms.hooks.budget import without
+
         def in_time(state: "SessionState") -> "SessionState | None":
-            if time.monotonic() > self._until:
+            if not self._asker.listens():
                 raise Late
-            return step(state)
+            return step(without(state, self.at))
 
         self._session.remember(in_time)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from khms.config import user_data
+from khms.hooks import budget
 from khms.hooks.budget import SessionState
 from khms.model.digest import session_key
 from khms.store import files, local, lock
@@ -32,6 +33,10 @@ class Session:
 
     base: Base
     id: str
+
+    @property
+    def at(self) -> float:
+        return time.time()
 
     @property
     def path(self) -> Path:
@@ -60,9 +65,17 @@ class Session:
             if new is not None:  # not durable: a session does not outlive the loss of power that would undo it
                 files.write_atomic(self.path, _bytes(new), durable=False)
 
+    def forget(self, at: float) -> None:
+        """Takes back what was remembered of the event of that very time: nobody heard it."""
+        self.remember(lambda state: budget.without(state, at))
+
 
 class Unkept:
     """A session that was told nothing and of which nothing is kept: for a look at what would be said."""
+
+    @property
+    def at(self) -> float:
+        return time.time()
 
     def load(self) -> SessionState:
         return SessionState()

@@ -1,6 +1,6 @@
 """The client's end: one question to the server of a base, and either its whole answer or why there is none.
 
-Nothing is raised and nothing is written before the answer is complete, so whoever asks can always go on without.
+Nothing is raised and nothing is put out before the answer is complete, so whoever asks can always go on without.
 """
 
 from time import monotonic
@@ -9,7 +9,8 @@ from khms.server import address, wire
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from khms.server.address import Env
 
@@ -26,10 +27,20 @@ def told(env: "Env") -> bytes:
 
 
 def ask(
-    env: "Env", root: bytes, kind: bytes, blocks: "Sequence[bytes]", until: float, *, default: bool = True
+    env: "Env",
+    root: bytes,
+    kind: bytes,
+    blocks: "Sequence[bytes]",
+    until: float,
+    *,
+    default: bool = True,
+    alive: float = 0.0,
+    take: "Callable[[bytes], None] | None" = None,
 ) -> tuple[list[bytes] | None, str]:
     """The answer's blocks, or None and one word why. `root` is the base as `address.root` tells it; without one, or
-    where it has no server, the user's own base is asked if `default`. `until` is a time of `monotonic`."""
+    where it has no server, the user's own base is asked if `default`. `until` is a time of `monotonic`, `alive` one at
+    which a server that has given no sign of life is left. `take` puts out the answer to a hook; the word beside such an
+    answer says why the server did not write down what came of the event, and is empty where it did."""
     if address.switched_off(env):
         return None, OFF
     why = NONE
@@ -39,7 +50,9 @@ def ask(
         if unsafe:
             return None, NONE if not address.exists(place) else UNSAFE
         for real in _bases(root, default):
-            answer, found = _exchange(place + b"/" + address.name(env, real) + address.SOCKET, kind, blocks, until)
+            answer, found = _exchange(
+                place + b"/" + address.name(env, real) + address.SOCKET, kind, blocks, until, alive, take
+            )
             if found not in (NONE, DEAD):
                 return answer, found
             why = DEAD if DEAD in (why, found) else NONE
@@ -55,14 +68,21 @@ def _bases(root: bytes, default: bool) -> "Iterator[bytes]":
         yield b""
 
 
-def _exchange(path: bytes, kind: bytes, blocks: "Sequence[bytes]", until: float) -> tuple[list[bytes] | None, str]:
+def _exchange(
+    path: bytes,
+    kind: bytes,
+    blocks: "Sequence[bytes]",
+    until: float,
+    alive: float,
+    take: "Callable[[bytes], None] | None",
+) -> tuple[list[bytes] | None, str]:
     import _socket
 
     import khms
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(max(until - monotonic(), 0.001))
+        connection.settimeout(max((min(until, alive) if alive else until) - monotonic(), 0.001))
         try:
             connection.connect(path)
         except FileNotFoundError:
@@ -73,11 +93,37 @@ def _exchange(path: bytes, kind: bytes, blocks: "Sequence[bytes]", until: float)
             return None, FOREIGN
         patience = b"%d" % max(int((until - monotonic()) * 1000), 1)
         words = (kind, address.build(khms.__file__), patience)
-        wire.send(connection, wire.message(words, blocks), until)
-        (status, _), answer = wire.receive(connection, 2, until, wire.LARGEST_ANSWER)
+        try:
+            wire.send(connection, wire.message(words, blocks), min(until, alive) if alive else until)
+            (status, _), answer = wire.receive(connection, 2, until, wire.LARGEST_ANSWER, alive)
+        except TimeoutError:
+            if take is not None:
+                _tell(connection, wire.ALONE)
+            raise
+        if take is not None and status == wire.OK:
+            return answer, _taken(connection, answer, take, until)
     finally:
         connection.close()
     return (answer, "") if status == wire.OK else (None, status.decode("ascii", "replace"))
+
+
+def _taken(connection: "Any", answer: list[bytes], take: "Callable[[bytes], None]", until: float) -> str:
+    """Puts the answer out and waits until the server has written that down; else, in one word, why it has not."""
+    take(answer[0])
+    try:
+        _tell(connection, wire.TAKEN)
+        return "" if wire.word(connection, until) == wire.DONE else CUT
+    except OSError as error:
+        return LATE if isinstance(error, TimeoutError) else CUT
+
+
+def _tell(connection: "Any", word: bytes) -> None:
+    """Sends one letter, which never has to wait for room unless the other end has read nothing for long."""
+    connection.settimeout(0.0)
+    try:  # noqa: SIM105 - contextlib would cost a hook a tenth of a bare interpreter start
+        connection.send(word)
+    except OSError:
+        pass
 
 
 def cwd_of(raw: bytes) -> bytes:

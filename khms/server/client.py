@@ -8,7 +8,7 @@ call into a library has come back.
 
 import sys
 from _thread import start_new_thread
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 
 if sys.platform == "win32":
     import nt as system
@@ -22,19 +22,22 @@ SHARE = 0.5  # of the deadline that a server has; what is left is enough without
 
 def main(host: str, deadline_ms: int) -> None:
     """Answers the event. `deadline_ms` holds until khms.hooks.run knows the base's own figure, its `deadline_ms`."""
-    started = monotonic()
+    started, at = monotonic(), time()
     doing = ["the event on standard input had no end"]
     start_new_thread(_watch, (host, started, deadline_ms, doing))
     raw = _read()
     doing.append("deadline")
-    answer, why = _asked(host, raw, started + deadline_ms / 1000 * SHARE)
-    if answer is not None:
-        while answer:
-            answer = answer[system.write(1, answer) :]
+    answer, why = _asked(host, raw, started + deadline_ms / 1000 * SHARE, at)
+    if answer is not None and not why:
         return
     import khms.hooks.run as run
 
-    base = run.main(host, raw, why)
+    if answer is not None:
+        from khms.server import asking
+
+        run.unwritten(host, answer, asking.cwd_of(raw).decode("utf-8", "surrogateescape"))
+        return
+    base = run.main(host, raw, why, at)
     sys.stdout.flush()
     if base and why != "off":
         from khms.server import launch
@@ -42,8 +45,9 @@ def main(host: str, deadline_ms: int) -> None:
         launch.start(base)
 
 
-def _asked(host: str, raw: bytes, until: float) -> tuple[bytes | None, str]:
-    """What the server says, else None and why."""
+def _asked(host: str, raw: bytes, until: float, at: float) -> tuple[bytes | None, str]:
+    """What the server said, which then is put out, and why it could not write that down; else None and why there was
+    no answer."""
     try:
         from khms.server import address, asking
 
@@ -52,11 +56,20 @@ def _asked(host: str, raw: bytes, until: float) -> tuple[bytes | None, str]:
         if address.switched_off(env) or not raw.strip() or len(raw) > LIMIT:
             return None, "off" if address.switched_off(env) else "no-event"
         root = address.root(env, address.standing(asking.cwd_of(raw) or here, here))
-        blocks = (host.encode(), here, asking.told(env), raw)
-        answer, why = asking.ask(env, root, b"hook", blocks, until)
-        return (answer[0], "") if answer else (None, why)
+        blocks = (host.encode(), here, asking.told(env), raw, repr(at).encode())
+        answer, why = asking.ask(env, root, b"hook", blocks, until, take=_put)
+        return answer[0] if answer else None, why
     except BaseException as error:
         return None, type(error).__name__
+
+
+def _put(answer: bytes) -> None:
+    """To standard output. Where nobody reads that, the process ends, and the server notes that it was not heard."""
+    try:
+        while answer:
+            answer = answer[system.write(1, answer) :]
+    except OSError:
+        system._exit(0)
 
 
 def _read() -> bytes:

@@ -8,6 +8,8 @@ lock when that ends, however it ends.
 import contextlib
 import fcntl
 import os
+import select
+import signal
 import sys
 import time
 
@@ -90,4 +92,37 @@ def claimed(path: bytes) -> bool:
         return True
     finally:
         os.close(lock)
+    return False
+
+
+def end(number: int, path: bytes, grace: float) -> bool:
+    """Ends the process `number` if it is the one that has the lock's file at `path` open: first asked to, and woken for
+    it if it was stopped, after `grace` seconds by force. Says whether it did; never where the system does not tell what
+    a process has open, or offers no hold on a process but its number, which another one may have by now."""
+    if sys.platform != "linux" or number <= 0:
+        return False
+    try:
+        process = os.pidfd_open(number)
+    except OSError:
+        return False
+    try:
+        if not _has_open(number, path):
+            return False
+        for sign in (signal.SIGTERM, signal.SIGCONT, signal.SIGKILL):
+            if sign == signal.SIGKILL and select.select([process], [], [], grace)[0]:
+                break
+            signal.pidfd_send_signal(process, sign)
+        return bool(select.select([process], [], [], grace)[0])
+    except OSError:
+        return False
+    finally:
+        os.close(process)
+
+
+def _has_open(number: int, path: bytes) -> bool:
+    seat = os.stat(path)
+    for name in os.listdir(f"/proc/{number}/fd"):
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{number}/fd/{name}"), seat):
+                return True
     return False

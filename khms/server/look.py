@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from subprocess import Popen
 from time import monotonic
 from typing import Any
 
@@ -37,7 +38,10 @@ class Look:
         self._ended = False
         self._watch = Watch()
         self._guard = threading.Lock()
+        self._seen = threading.local()  # what `before` found, for this thread's question
         self._last: tuple[Report, dict[str, Any]] | None = None  # the last look and its settings, while it counts
+        self._graph_of = 0  # the vectors that a graph was last to be built over
+        self._builder: Popen[bytes] | None = None
         self.failed = ""
         self._thread = threading.Thread(target=self._run, name="look", daemon=True)
         self._thread.start()
@@ -45,7 +49,8 @@ class Look:
     def before(self, until: float) -> None:
         """Brings the index up to date where it is seen to be behind; gives up at the monotonic time `until`, or
         sooner."""
-        if self._unwritten() or not self._behind():
+        self._seen.held = self._unwritten()
+        if self._seen.held or not self._behind():
             return
         with self._change:
             wanted = self._rounds + 1
@@ -55,12 +60,13 @@ class Look:
 
     def after(self, seconds: float = AFTER) -> None:
         """An answer was given: have git asked soon."""
+        self._seen.held = None
         with self._change:
             self._wake(seconds)
 
     def vouch(self, base: Base, config: Mapping[str, Any]) -> Report | None:
         """The report of the last look, if nothing was written since; None where that is not known."""
-        held = self._unwritten()
+        held = getattr(self._seen, "held", None) or self._unwritten()
         return held[0] if held and base.root == self._base.root and held[1] == dict(config) else None
 
     def _unwritten(self) -> tuple[Report, dict[str, Any]] | None:
@@ -144,6 +150,8 @@ class Look:
             with self._guard:
                 self._last = (replace(report, rebuilt=None), dict(config)) if whole and self._watch.still() else None
             self.failed = ""
+            if report.vast:
+                self._have_graph_built(config)
             return True
         except Busy:
             return False
@@ -152,6 +160,17 @@ class Look:
         except Exception as error:
             self.failed = type(error).__name__
         return True
+
+    def _have_graph_built(self, config: Config) -> None:
+        """By a process of its own, where a graph over the vectors is due; once for so many of them."""
+        from khms.hooks import upkeep
+        from khms.index import graph
+
+        _, known = current.opened(self._base)
+        rows = known.vectors.rows if known.vectors else 0
+        if rows != self._graph_of and graph.due(self._base, known, config):
+            self._graph_of = rows
+            self._builder = upkeep.refresh(self._base)
 
     def _watched(self, config: Config) -> bool:
         """Watches all that a look goes through, from before it begins; whether every write will be told."""

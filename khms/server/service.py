@@ -13,6 +13,7 @@ from time import monotonic
 
 import khms
 from khms.config import load
+from khms.errors import KhmsError
 from khms.hooks import injectlog, run, sessions
 from khms.hooks.places import Place
 from khms.server import address, wire
@@ -23,6 +24,8 @@ MOST = 32  # questions at once; more are told to go on without
 TICK = 1.0  # seconds between two looks at whether there is still a reason to be here
 READING = 2.0  # seconds in which a question must have arrived whole
 SENDING = 5.0
+ENDING = 2.0  # in which what was begun may be finished
+FAREWELL = 1.0  # after a client's patience is over, in which it says so
 LATE = "late"
 
 
@@ -81,6 +84,9 @@ class Server:
                     continue
                 self._take(connection)
         finally:
+            until = monotonic() + ENDING
+            while self._active and monotonic() < until:  # what a client was told is still to be written down
+                time.sleep(0.01)
             self.look.end()
 
     def stop(self) -> None:
@@ -130,9 +136,11 @@ class Server:
         if kind != b"status":
             self._heard = monotonic()
             self.answered += 1
-        if kind == b"hook" and len(blocks) == 4:
-            self._hook(connection, began + int(patience) / 1000, *blocks)
-        elif kind == b"run" and len(blocks) == 4:
+        if kind == b"hook" and len(blocks) == 5:
+            self._hook(_Listener(self, connection, began + int(patience) / 1000, float(blocks[4])), *blocks[:4])
+            return
+        wire.send(connection, wire.ALIVE, began + READING)
+        if kind == b"run" and len(blocks) == 4:
             self._run(connection, *blocks)
         elif kind == b"status":
             self._say(connection, wire.OK, self._status())
@@ -143,36 +151,31 @@ class Server:
     def _say(self, connection: socket.socket, status: bytes, *blocks: bytes) -> None:
         wire.send(connection, wire.message((status, self.build), blocks), monotonic() + SENDING)
 
-    def _hook(self, connection: socket.socket, until: float, host: bytes, cwd: bytes, told: bytes, raw: bytes) -> None:
-        def placed(place: Place) -> float:
-            if not self._mine(place.base):
-                raise run.Elsewhere
-            self._idle = place.config["server.idle_minutes"] * 60.0
-            return min(until, monotonic() + float(place.config["hooks.deadline_ms"]) / 1000)
-
+    def _hook(self, listener: "_Listener", host: bytes, cwd: bytes, told: bytes, raw: bytes) -> None:
         try:
             outcome = run.respond(
                 host.decode("utf-8", "replace"),
                 raw,
                 env=environment(told, cwd),
                 cwd=os.fsdecode(cwd),
+                asker=listener,
                 by_meaning=True,
-                placed=placed,
-                ready=self.look.before,
             )
         except run.Elsewhere:
             outcome = None
         if outcome is None or outcome.base is None:  # what went wrong before the base was known is the client's to tell
-            self._say(connection, wire.ELSEWHERE)
+            self._say(listener.connection, wire.ELSEWHERE)
             return
         record = {**outcome.record, "server": True}
-        injectlog.write(outcome.base, record)  # before the answer, so that whoever has that finds this too
-        try:
-            if record.get("reason") != LATE:
-                self._say(connection, wire.OK, outcome.answer)
-        except OSError:
-            if outcome.answer:
-                injectlog.write(outcome.base, {**record, "decision": "silent", "reason": "unheard"})
+        said = listener.hear(wire.message((wire.OK, self.build), (outcome.answer,)), late=record.get("reason") == LATE)
+        if said != wire.ALONE:
+            if said != wire.TAKEN and outcome.answer:
+                record.update(decision="silent", reason="unheard")
+                if outcome.session is not None:
+                    with contextlib.suppress(KhmsError, OSError):
+                        outcome.session.forget(listener.at)
+            injectlog.write(outcome.base, record)
+            listener.done()
         self.look.after()
         if outcome.starts:
             with contextlib.suppress(OSError):
@@ -190,7 +193,10 @@ class Server:
         else:
             self._say(connection, wire.OK, *done)
 
-    def _mine(self, base: Base | None) -> bool:
+    def kept_for(self, minutes: float) -> None:
+        self._idle = minutes * 60.0
+
+    def mine(self, base: Base | None) -> bool:
         return base is not None and os.path.realpath(base.root) == self._real
 
     def _status(self) -> bytes:
@@ -204,6 +210,49 @@ class Server:
             "failed": self.look.failed,
         }
         return json.dumps(value).encode("ascii")
+
+
+class _Listener(run.Asker):
+    """The client of a hook. It listens until its patience is over, or until it says or shows that it went on alone."""
+
+    def __init__(self, server: Server, connection: socket.socket, until: float, at: float) -> None:
+        super().__init__(at)
+        self._server, self.connection, self._until = server, connection, until
+
+    def placed(self, place: Place) -> None:
+        if not self._server.mine(place.base):
+            raise run.Elsewhere
+        self._server.kept_for(place.config["server.idle_minutes"])
+        self._until = min(self._until, monotonic() + float(place.config["hooks.deadline_ms"]) / 1000)
+
+    def ready(self) -> None:
+        self._server.look.before(self._until)
+
+    def listens(self) -> bool:
+        """Looked at anew each time: a server that stood still finds a client's patience as it was."""
+        if monotonic() > self._until:
+            return False
+        self.connection.setblocking(False)
+        try:
+            self.connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+        return False  # before the answer it sends nothing else than its farewell
+
+    def hear(self, message: bytes, *, late: bool) -> bytes:
+        """Gives the answer, unless it is late, and returns what the client says to it; nothing where it is gone."""
+        try:
+            if not late:
+                wire.send(self.connection, message, monotonic() + SENDING)
+            return wire.word(self.connection, max(self._until, monotonic()) + FAREWELL)
+        except OSError:
+            return b""
+
+    def done(self) -> None:
+        with contextlib.suppress(OSError):
+            wire.send(self.connection, wire.DONE, monotonic() + SENDING)
 
 
 def environment(told: bytes, cwd: bytes) -> dict[str, str]:

@@ -3,7 +3,13 @@
     khms/1 hook <build> <patience in ms> <length> <length> …     khms/1 ok <build> <length> …
 
 The line is the hello: a server that was built otherwise than the client ends itself, and its answer is OLD. The lengths
-come first, so that either side knows whether it has all, and refuses what is too large before it is read.
+come first, so that either side knows whether it has all, and refuses what is too large before it is read. Before an
+answer that may take its time comes a dot, as a sign of life.
+
+The answer to a hook counts only once its client has put it out. Then that says TAKEN, and the server, when it has
+written all down, DONE. A client that waits no longer says ALONE: whatever comes of the event is then its own to write
+down (a question that comes with this word is refused like any that is longer than it says). So there is one line in the
+log; two only where a server is killed in the microseconds between its line and DONE.
 """
 
 from time import monotonic
@@ -21,6 +27,8 @@ LARGEST_ANSWER = 64 * 1024 * 1024
 # What a server answers with: all is done; the question is not one for it; it is another version and goes; too many ask.
 OK, ELSEWHERE, OLD, BUSY = b"ok", b"elsewhere", b"old", b"busy"
 
+TAKEN, ALONE, DONE, ALIVE = b"t", b"a", b"d", b"."
+
 
 class Garbled(Exception):
     """What came is not of this protocol, too large, or cut off."""
@@ -31,10 +39,12 @@ def message(words: "Sequence[bytes]", blocks: "Sequence[bytes]" = ()) -> bytes:
     return b" ".join((PROTOCOL, *words, *lengths)) + b"\n" + b"".join(blocks)
 
 
-def receive(connection: "Any", words: int, until: float, largest: int) -> tuple[list[bytes], list[bytes]]:
+def receive(
+    connection: "Any", words: int, until: float, largest: int, alive: float = 0.0
+) -> tuple[list[bytes], list[bytes]]:
     """One message with so many words before the lengths. Raises Garbled, OSError (a TimeoutError at the monotonic time
-    `until`)."""
-    held = b""
+    `until`, or at `alive` if nothing at all has come by then)."""
+    held = _some(connection, min(until, alive) if alive else until).removeprefix(ALIVE)
     while b"\n" not in held:
         if len(held) > LONGEST_LINE:
             raise Garbled("a line without end")
@@ -64,6 +74,14 @@ def send(connection: "Any", data: bytes, until: float) -> None:
     """Raises OSError, a TimeoutError at the monotonic time `until`."""
     connection.settimeout(_left(until))
     connection.sendall(data)
+
+
+def word(connection: "Any", until: float) -> bytes:
+    """The single letter that comes next, empty where the other end is gone. Raises OSError, a TimeoutError at the
+    monotonic time `until`."""
+    connection.settimeout(_left(until))
+    said: bytes = connection.recv(1)
+    return said
 
 
 def _some(connection: "Any", until: float) -> bytes:

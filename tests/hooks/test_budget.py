@@ -45,6 +45,26 @@ def test_what_is_decided_before_any_search(query: str, state: SessionState, reas
     assert budget.gate(state, CONFIG, query, "d", NOW) == reason
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (FRESH, True),
+        (SessionState(queries=(("d", NOW - 50),)), False),
+        (SessionState(queries=(("d", NOW - 70),)), True),
+        (SessionState(queries=(("e", NOW),)), True),
+        (SessionState((NOW,) * 9, (("K-00001", NOW),)), True),
+    ],
+)
+def test_a_warning_comes_each_time_but_for_a_retry_at_once(state: SessionState, said: bool) -> None:
+    assert [p.id for p in budget.warn(state, CONFIG, [pointer()], "d", NOW).pointers] == ["K-00001"] * said
+
+
+def test_what_nobody_heard_is_taken_back_and_nothing_else() -> None:
+    held = SessionState((NOW - 1, NOW), (("K-1", NOW), ("K-2", NOW - 1)), (("d", NOW), ("e", NOW - 1)))
+    assert budget.without(held, NOW) == SessionState((NOW - 1,), (("K-2", NOW - 1),), (("e", NOW - 1),))
+    assert budget.without(held, NOW - 2) == held
+
+
 def test_a_score_at_the_threshold_passes_and_one_below_does_not() -> None:
     assert chosen(FRESH, pointer(score=0.4)) == (["K-00001"], "")
     assert chosen(FRESH, pointer(score=0.39)) == ([], "threshold")

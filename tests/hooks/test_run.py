@@ -289,7 +289,7 @@ def test_the_switches(hook: Hook, prompt: Prompt, logged: Logged, indexed: Base)
     sessions.switch(False)
     assert hook(prompt(session="s3"), indexed) is None
     assert hook(prompt(session="s4"), indexed, env={"KHMS_HOOKS_OFF": "1"}) is None
-    assert [line["reason"] for line in logged(indexed)] == ["session-off", "", "", "off"]
+    assert [line["reason"] for line in logged(indexed)] == ["session-off", "", "", "off", "off"]
 
 
 def test_the_log_never_tells_what_was_asked(hook: Hook, prompt: Prompt, logged: Logged, indexed: Base) -> None:

@@ -58,13 +58,13 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_the_event_arrives_and_the_answer_leaves(run: Run) -> None:
-    text = "def main(host, raw, why):\n    print(host, raw)\n    return '/a/base'\n"
+    text = "def main(host, raw, why, at):\n    print(host, raw)\n    return '/a/base'\n"
     assert run(text, b'{"prompt": "\xc3\xbc"}') == ('claude-code b\'{"prompt": "\\xc3\\xbc"}\'\n', [])
     assert run(text, b"") == ("claude-code b''\n", [])
 
 
 def test_a_large_event_is_read_to_its_end_and_kept_in_part(run: Run) -> None:
-    out, _ = run("def main(host, raw, why):\n    print(len(raw))\n", b"x" * 3_000_000)
+    out, _ = run("def main(host, raw, why, at):\n    print(len(raw))\n", b"x" * 3_000_000)
     assert 1024 * 1024 < int(out) < 1_200_000
 
 
@@ -77,13 +77,13 @@ def test_a_large_event_is_read_to_its_end_and_kept_in_part(run: Run) -> None:
         "import sys; print('half an answer'); sys.stderr.write('noise'); raise RuntimeError",
         "import os; os.write(2, b'noise of a library'); assert False",
         "import warnings; warnings.warn('noise'); 1 / 0",
-        "main(host, raw, why)",
+        "main(host, raw, why, at)",
         "import sys; sys.exit('a message')",
         "import nothing_of_that_name",
     ],
 )
 def test_a_fault_behind_it_is_silence(run: Run, body: str) -> None:
-    assert run(f"def main(host, raw, why):\n    {body}\n") == ("", [])
+    assert run(f"def main(host, raw, why, at):\n    {body}\n") == ("", [])
 
 
 @pytest.mark.parametrize("text", ["raise ValueError('x')", "this is no python", "main = 5", ""])
@@ -91,16 +91,8 @@ def test_a_broken_module_behind_it_is_silence(run: Run, text: str) -> None:
     assert run(text) == ("", [])
 
 
-def test_switched_off_it_loads_nothing(run: Run) -> None:
-    text = "log('loaded')\ndef main(host, raw, why):\n    print('said')\n"
-    assert run(text, env={"KHMS_HOOKS_OFF": "1"}) == ("", [])
-    assert run(text, None, env={"KHMS_HOOKS_OFF": "yes"}) == ("", [])
-    for on in ("", "0"):
-        assert run(text, env={"KHMS_HOOKS_OFF": on}) == ("said\n", ["loaded"])
-
-
 def test_an_input_without_end_is_ended_and_logged(run: Run) -> None:
-    out, log = run("def main(host, raw, why):\n    print('said')\n", None)
+    out, log = run("def main(host, raw, why, at):\n    print('said')\n", None)
     assert out == "" and len(log) == 1
     assert log[0].startswith("late claude-code ") and "standard input" in log[0]
 
@@ -110,7 +102,7 @@ def test_an_input_without_end_is_ended_and_logged(run: Run) -> None:
 )
 def test_work_without_end_is_ended_and_logged(run: Run, body: str) -> None:
     pipe = "import os; left, right = os.pipe(); os.dup2(left, 9); os.dup2(left, 0)"
-    out, log = run(f"def main(host, raw, why):\n    {pipe}\n    {body}\n")
+    out, log = run(f"def main(host, raw, why, at):\n    {pipe}\n    {body}\n")
     assert (out, log) == ("", ["late claude-code deadline"])
 
 
@@ -119,15 +111,15 @@ def test_nothing_hinders_the_end_itself(run: Run) -> None:
     assert run(hang) == ("", [])
     assert run(f"def late(host, why):\n    log('late')\n    {hang.replace(chr(10), '; ')}\n{hang}", None) == ("", [])
     assert run(
-        "def late(host, why):\n    raise SystemExit(5)\ndef main(host, raw, why):\n    " + hang.replace("\n", "; ")
+        "def late(host, why):\n    raise SystemExit(5)\ndef main(host, raw, why, at):\n    " + hang.replace("\n", "; ")
     ) == ("", [])
 
 
 def test_the_bases_own_deadline_counts_once_it_is_known(run: Run) -> None:
     slow = "    import time\n    time.sleep(1)\n    print('said')\n"
-    assert run(f"deadline_ms = 30000\ndef main(host, raw, why):\n{slow}") == ("said\n", [])
+    assert run(f"deadline_ms = 30000\ndef main(host, raw, why, at):\n{slow}") == ("said\n", [])
     shorter = "    global deadline_ms\n    deadline_ms = 120\n    while True: pass\n"
-    assert run(f"deadline_ms = 600000\ndef main(host, raw, why):\n{shorter}") == ("", ["late claude-code deadline"])
+    assert run(f"deadline_ms = 600000\ndef main(host, raw, why, at):\n{shorter}") == ("", ["late claude-code deadline"])
 
 
 @pytest.mark.parametrize("words", [[], ["claude-code"], ["claude-code", ""], ["claude-code", "/nowhere", "more"]])
@@ -140,7 +132,7 @@ def test_a_wrong_call_is_silence(words: list[str]) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", ">/dev/full", "</dev/zero"])
 def test_closed_and_full_and_endless_streams_are_silence(run: Run, tmp_path: Path, closed: str) -> None:
-    run("def main(host, raw, why):\n    print('said' * 5)\n")
+    run("def main(host, raw, why, at):\n    print('said' * 5)\n")
     words = [sys.executable, "-IS", str(CLIENT), "claude-code", str(tmp_path / "site")]
     done = subprocess.run(
         ["sh", "-c", f'"$@" {closed}', "sh", *words], input=b"", capture_output=True, timeout=PATIENCE, check=False

@@ -1,7 +1,7 @@
 """Servers in tests. Each test has a folder of sockets of its own, and no server outlives it.
 
 sockets     the folder XDG_RUNTIME_DIR (short: a socket's path may not be long), whose servers are ended afterwards
-stocked     a base with three cards and an index: K-00001, and K-00003, which supersedes K-00002
+stocked     the `indexed` base of tests/conftest.py
 inside      inside(base) -> a Server in a thread of this process, listening as a real one would
 event       event("why …", session="s", cwd=…) -> a prompt of Claude Code as bytes
 ask         ask(base, b"hook", blocks, env={…}, seconds=…) -> (blocks or None, why), as a client in that base
@@ -29,7 +29,6 @@ import pytest
 
 from khms.hosts import claude_code
 from khms.hosts.settings import hook_command
-from khms.index import sync
 from khms.server import address, asking, launch, process
 from khms.server.service import Server
 from khms.store.layout import Base
@@ -68,25 +67,8 @@ def _command(number: int) -> bytes:
 
 
 @pytest.fixture
-def stocked(base: Base, add_card: Callable[..., Path], write: Callable[..., Path], commit: Callable[..., str]) -> Base:
-    write(base, "khms.toml", "[hooks]\ndeadline_ms = 30000\n")
-    add_card(
-        base,
-        "K-00001",
-        title="The checksum fails on deploy after a line-end conversion",
-        body="SYMPTOM: the checksum keeps failing on every deploy.\nFIX: store the archive as binary.\n",
-    )
-    add_card(base, "K-00002", title="Poll the valve once a second", status="superseded", body="RULE: poll at 1 Hz.\n")
-    add_card(
-        base,
-        "K-00003",
-        title="Poll the pressure valve every ten seconds",
-        links={"supersedes": "K-00002"},
-        body="RULE: poll the pressure valve at 0.1 Hz.\nSUPERSEDES K-00002 BECAUSE: the link was saturated\n",
-    )
-    commit(base, "three cards")
-    sync.refresh(base)
-    return base
+def stocked(indexed: Base) -> Base:
+    return indexed
 
 
 @pytest.fixture
@@ -132,9 +114,10 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[bytes] | No
         blocks: tuple[bytes, ...] = (),
         env: dict[bytes, bytes] | None = None,
         seconds: float = PATIENCE,
+        **more: Any,
     ) -> tuple[list[bytes] | None, str]:
         until = time.monotonic() + seconds
-        return asking.ask({**os.environb, **(env or {})}, os.fsencode(base.root), kind, blocks, until)
+        return asking.ask({**os.environb, **(env or {})}, os.fsencode(base.root), kind, blocks, until, **more)
 
     return one
 
@@ -143,7 +126,8 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[bytes] | No
 def hook(ask: Callable[..., tuple[list[bytes] | None, str]]) -> Callable[..., str | None]:
     def one(base: Base, event: bytes, env: dict[bytes, bytes] | None = None, seconds: float = PATIENCE) -> str | None:
         told = {b"KHMS_ROOT": os.fsencode(base.root)} if env is None else env
-        answer, _ = ask(base, b"hook", (b"claude-code", b"/", asking.told(told), event), seconds=seconds)
+        blocks = (b"claude-code", b"/", asking.told(told), event, repr(time.time()).encode())
+        answer, _ = ask(base, b"hook", blocks, seconds=seconds, take=lambda answer: None)
         if answer is None:
             return None
         return str(json.loads(answer[0])["hookSpecificOutput"]["additionalContext"]) if answer[0] else ""

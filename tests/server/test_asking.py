@@ -81,6 +81,56 @@ def test_a_whole_answer(base: Base, ask: Ask, behind: Callable[..., None]) -> No
     assert ask(base, b"hook", (b"x",)) == ([b"hello", b""], "")
 
 
+@pytest.mark.parametrize(
+    ("said", "why"), [(wire.DONE, ""), (b"", "cut-off"), (wire.ALIVE, "cut-off")], ids=["done", "killed", "garbled"]
+)
+def test_the_answer_to_a_hook_is_put_out_before_it_is_said_to_be(
+    base: Base, ask: Ask, behind: Callable[..., None], said: bytes, why: str
+) -> None:
+    order: list[bytes] = []
+
+    def meet(connection: socket.socket) -> None:
+        reader(connection)
+        connection.sendall(wire.message((wire.OK, b"b"), (b"hello",)))
+        order.append(wire.word(connection, time.monotonic() + 30))
+        connection.sendall(said)
+
+    behind(meet)
+    assert ask(base, b"hook", (b"x",), take=order.append) == ([b"hello"], why)
+    assert order == [b"hello", wire.TAKEN]
+
+
+def test_a_server_that_is_left_is_told(base: Base, ask: Ask, behind: Callable[..., None]) -> None:
+    order: list[bytes] = []
+    over = threading.Event()
+
+    def meet(connection: socket.socket) -> None:
+        reader(connection)
+        order.append(wire.word(connection, time.monotonic() + 30))
+        over.set()
+
+    behind(meet)
+    assert ask(base, b"hook", (b"x",), seconds=0.1, take=order.append) == (None, "late")
+    assert over.wait(30) and order == [wire.ALONE]
+
+
+def test_one_without_a_sign_of_life_is_left_sooner(base: Base, ask: Ask, behind: Callable[..., None]) -> None:
+    over = threading.Event()
+    behind(lambda connection: over.wait(60))
+    assert ask(base, b"run", (b"x",), seconds=600.0, alive=time.monotonic() + 0.1) == (None, "late")
+    over.set()
+
+
+def test_a_sign_of_life_comes_before_the_answer(base: Base, ask: Ask, behind: Callable[..., None]) -> None:
+    def meet(connection: socket.socket) -> None:
+        reader(connection)
+        for part in (wire.ALIVE, b"khms/1 ok b", b" 5\nhello"):
+            connection.sendall(part)
+
+    behind(meet)
+    assert ask(base, b"run", (b"x",), alive=time.monotonic() + 30) == ([b"hello"], "")
+
+
 def test_a_server_that_says_nothing_is_not_waited_for(base: Base, ask: Ask, behind: Callable[..., None]) -> None:
     over = threading.Event()
     behind(lambda connection: over.wait(30))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -16,6 +17,7 @@ import pytest
 
 from khms import cli
 from khms.cli import server as command
+from khms.hooks import sessions
 from khms.hosts import claude_code
 from khms.hosts.settings import hook_command
 from khms.server import address, launch, service, wire
@@ -136,20 +138,100 @@ def test_of_an_answer_that_is_cut_off_nothing_is_printed(
     assert (process.returncode, out, err) == (0, plain(), b"")
 
 
-def test_one_that_hangs_is_named(
+def test_what_a_killed_server_did_not_write_down_its_client_does(
+    stocked: Base, event: Callable[..., bytes], logged: Callable[[Base], list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    words = shlex.split(hook_command(claude_code))
+    text = Path(words[2]).read_text(encoding="utf-8")
+    assert "DEADLINE_MS = 800 " in text
+    patient = tmp_path / "client.py"  # a busy machine does not reach its deadline
+    patient.write_text(text.replace("DEADLINE_MS = 800 ", "DEADLINE_MS = 60000 "), encoding="utf-8")
+    words[2] = str(patient)
+    env = {**os.environ, "KHMS_ROOT": str(stocked.root)}
+    launch.made()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(path_of(stocked))
+        listener.listen(1)
+        process = subprocess.Popen(
+            words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        with process:
+            assert process.stdin and process.stdout and process.stderr
+            process.stdin.write(event())
+            process.stdin.close()
+            connection, _ = listener.accept()
+            with connection:
+                wire.receive(connection, 3, time.monotonic() + PATIENCE, wire.LARGEST)
+                connection.sendall(wire.message((wire.OK, b"b"), (b"an answer\n",)))
+                assert wire.word(connection, time.monotonic() + PATIENCE) == wire.TAKEN
+            assert (process.wait(PATIENCE), process.stderr.read()) == (0, b"")
+            assert process.stdout.read() == b"an answer\n"
+    (line,) = logged(stocked)
+    assert (line["decision"], line["reason"], line["server"]) == ("inject", "cut-off", True)
+
+
+def test_one_that_hangs_is_named_and_ended(
     stocked: Base, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "ASKING", 0.2)
-    monkeypatch.setattr(command, "SECONDS", 0.2)
+    monkeypatch.setattr(command, "SECONDS", 600.0)  # it is known to hang: there is nothing to wait for
     named = ["--root", str(stocked.root), "server"]
     os.kill(given["pid"], signal.SIGSTOP)
-    for word in ("status", "start", "stop"):
+    for word in ("status", "start"):
         assert cli.run([*named, word]) == 4
         told = capsys.readouterr().err
         assert "does not answer" in told and f"kill -9 {given['pid']}" in told, word
     assert cli.run([*named, "status", "--json"]) == 4
     found = json.loads(capsys.readouterr().out)
     assert (found["running"], found["answers"], found["pid"]) == (True, False, given["pid"])
+    assert cli.run([*named, "stop"]) == 0
+    out, err = capsys.readouterr()
+    assert f"stopped: {stocked.root}" in out and str(given["pid"]) in err
+    assert ended(stocked)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is ended")
+def test_only_the_process_with_the_lock_is_ended(stocked: Base, tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "600"]) as other:
+        lock = launch.claim(seat(stocked))
+        assert lock is not None
+        os.close(lock)
+        assert not launch.end(other.pid, seat(stocked), 0.1) and other.poll() is None
+        other.kill()
+    code = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); f = open(sys.argv[1]); print(flush=True)"
+    words = [sys.executable, "-c", f"{code}; signal.pause()", os.fsdecode(seat(stocked))]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as deaf:
+        assert deaf.stdout and deaf.stdout.readline()
+        assert launch.end(deaf.pid, seat(stocked), 0.1)
+        assert deaf.wait(PATIENCE) == -signal.SIGKILL, "it would not listen"
+    assert not launch.end(deaf.pid, seat(stocked), 0.1)
+
+
+def test_recall_leaves_one_that_hangs(
+    stocked: Base, given: dict[str, Any], plain: Callable[..., bytes], run_khms: Run
+) -> None:
+    expected = plain()
+    os.kill(given["pid"], signal.SIGSTOP)
+    done = run_khms("recall", "checksum deploy", env={"KHMS_SERVER_OFF": "0"})
+    assert (done.returncode, done.stdout.encode()) == (0, expected)
+    assert "does not answer" in done.stderr and "khms server stop" in done.stderr
+
+
+def test_a_hook_whose_server_hangs_leaves_one_line(
+    stocked: Base,
+    given: dict[str, Any],
+    status: Callable[[Base], dict[str, Any] | None],
+    client: Callable[..., str],
+    event: Callable[..., bytes],
+    logged: Callable[[Base], list[dict[str, Any]]],
+) -> None:
+    os.kill(given["pid"], signal.SIGSTOP)
+    assert "K-00001" in client(event(), {"KHMS_ROOT": str(stocked.root)})
+    os.kill(given["pid"], signal.SIGCONT)
+    until(lambda: status(stocked))  # it has come upon the question by now, and upon the farewell
+    assert "K-00001" in client(event(session="s2"), {"KHMS_ROOT": str(stocked.root)})
+    lines = [line for line in logged(stocked) if line["session"] == sessions.key("s1")]
+    assert [(line["decision"], line["server"], line["without"]) for line in lines] == [("inject", False, "late")]
 
 
 def test_a_client_that_sends_byte_by_byte_is_not_waited_for(

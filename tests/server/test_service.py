@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from khms.hooks import sessions
+from khms.hooks import run, sessions
+from khms.hooks.budget import SessionState
 from khms.index import sync
 from khms.server import address, asking, launch, service, wire
 from khms.server.service import Server
@@ -75,7 +76,7 @@ def test_an_event_of_another_base_is_left_to_the_client(
     inside(stocked)
     told = asking.told({b"KHMS_ROOT": os.fsencode(tmp_path / "none")})
     for env, cwd in ((told, "/"), (b"", "/"), (b"", str(stocked.root))):  # the last is not trusted
-        assert ask(stocked, b"hook", (b"claude-code", b"/", env, event(cwd=cwd))) == (None, "elsewhere")
+        assert ask(stocked, b"hook", (b"claude-code", b"/", env, event(cwd=cwd), b"1.5")) == (None, "elsewhere")
     assert logged(stocked) == []
 
 
@@ -91,7 +92,7 @@ def test_an_event_of_another_base_is_left_to_the_client(
         b"khms/1 nothing BUILD 5\n",
         b"khms/1 hook BUILD 5 1\nx",
         b"khms/1 hook BUILD 5000 1 1 1 100\nx/",
-        b"khms/1 hook BUILD 5000 1 1 1 1\n\xff\xff\xff\xff",
+        b"khms/1 hook BUILD 5000 1 1 1 1 1\n\xff\xff\xff\xff1",
         b"khms/1 run BUILD 5000 1 1 1 1\n\xff\xff\xff\xff",
     ],
 )
@@ -106,6 +107,7 @@ def test_garbage_is_passed_over(
         with contextlib.suppress(ConnectionResetError):  # it was not read to its end
             while part := client.recv(4096):
                 answer += part
+    answer = answer.removeprefix(wire.ALIVE)
     assert answer == b"" or answer.startswith((b"khms/1 elsewhere ", b"khms/1 old "))
     if not answer.startswith(b"khms/1 old "):
         assert hook(stocked, event()), "the next one is served"
@@ -259,22 +261,45 @@ def test_nothing_is_remembered_that_comes_too_late(
 
 
 def test_an_answer_that_nobody_took_is_not_counted_as_one(
-    stocked: Base, inside: Inside, event: Callable[..., bytes], logged: Callable[..., Any], monkeypatch: Any
+    stocked: Base, inside: Inside, hook: Hook, event: Callable[..., bytes], logged: Callable[..., Any]
 ) -> None:
     server = inside(stocked)
-    gone = threading.Event()
-
-    def say(*_: object) -> None:
-        gone.set()
-        raise BrokenPipeError
-
-    monkeypatch.setattr(Server, "_say", say)
     told = asking.told({b"KHMS_ROOT": os.fsencode(stocked.root)})
+    blocks = (b"claude-code", b"/", told, event(), b"1.5")
+    with connected(stocked) as client:  # one that is killed once it has the answer
+        client.sendall(wire.message((b"hook", server.build, b"30000"), blocks))
+        assert b"K-00001" in b"".join(wire.receive(client, 2, time.monotonic() + PATIENCE, wire.LARGEST_ANSWER)[1])
+    until(lambda: logged(stocked))
+    assert [(line["decision"], line["reason"]) for line in logged(stocked)] == [("silent", "unheard")]
+    assert "K-00001" in str(hook(stocked, event())), "the session was told nothing, so it is told now"
+
+
+def test_a_client_that_goes_on_alone_writes_its_own_line(
+    stocked: Base, inside: Inside, hook: Hook, event: Callable[..., bytes], logged: Callable[..., Any]
+) -> None:
+    server = inside(stocked)
+    told = asking.told({b"KHMS_ROOT": os.fsencode(stocked.root)})
+    blocks = (b"claude-code", b"/", told, event(), b"1.5")
     with connected(stocked) as client:
-        words = (b"hook", server.build, b"30000")
-        client.sendall(wire.message(words, (b"claude-code", b"/", told, event())))
-        assert client.recv(10) == b""
-    assert gone.is_set()
-    until(lambda: len(logged(stocked)) == 2)
-    assert [line["decision"] for line in logged(stocked)] == ["inject", "silent"]
-    assert logged(stocked)[1]["reason"] == "unheard"
+        with locking.hold(sessions.Session(stocked, "s1").lock, "test"):  # so that it comes too late
+            client.sendall(wire.message((b"hook", server.build, b"30000"), blocks))
+            until(lambda: server.answered == 1)
+            client.sendall(wire.ALONE)
+        assert client.recv(1) == b"", "it closes without an answer"
+    assert logged(stocked) == []
+    assert sessions.Session(stocked, "s1").load() == SessionState()
+    assert hook(stocked, event())
+
+
+def test_what_a_killed_server_remembered_is_not_held_against_its_client(
+    stocked: Base, inside: Inside, hook: Hook, event: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside(stocked)
+    assert hook(stocked, event())
+    (at,) = sessions.Session(stocked, "s1").load().injections
+    monkeypatch.setenv("KHMS_ROOT", str(stocked.root))
+    again = run.respond("claude-code", event(), env=os.environ, cwd="/", asker=run.Asker(at))
+    assert b"K-00001" in again.answer, "the same event, asked again"
+    assert sessions.Session(stocked, "s1").load().injections == (at,)
+    other = run.respond("claude-code", event(), env=os.environ, cwd="/", asker=run.Asker())
+    assert (other.answer, other.record["reason"]) == (b"", "same-query")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from khms.config import load
-from khms.index import current
+from khms.index import current, manifest
 from khms.recall.search import recall
 from khms.server import watch
 from khms.server.look import Look
@@ -137,3 +137,16 @@ def test_no_git_is_asked_while_a_look_counts(looking: Look, stocked: Base, monke
     assert looking.vouch(stocked, load(stocked.root)) is not None
     monkeypatch.setattr(sync, "refresh", fail)
     assert next(hit.id for hit in recall(stocked, "checksum deploy", refresh=True)) == "K-00001"
+
+
+def test_a_graph_over_many_vectors_is_built_beside_it_and_once(looking: Look, stocked: Base) -> None:
+    pytest.importorskip("usearch", reason="the extra khms[graph] is not installed")
+    assert looking._builder is None
+    with stocked.config.open("a", encoding="utf-8") as file:
+        file.write("\n[recall]\nhnsw_from = 1\n")
+    assert looking._refresh()
+    builder = looking._builder
+    assert builder is not None and builder.wait() == 0
+    known = manifest.load(stocked.index)
+    assert known and known.graph and known.vectors and known.graph.rows == known.vectors.rows
+    assert looking._refresh() and looking._builder is builder
