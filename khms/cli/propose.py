@@ -29,19 +29,33 @@ WORDS = {"new": "new", "attach": "attached", "correct": "corrections", "already-
 @click.option("--since", metavar="DATE", help="Only journal days from this one on, such as 2026-03-04.")
 @click.option("--only-mark", metavar="M-…", help="Only this MARK.")
 @click.option("--max-cards", type=int, metavar="N", help="Publish at most N candidates; the rest is deferred.")
+@click.option("--deadline", metavar="TIME", help="Ask nothing more after this time, such as 90m or 2h.")
+@click.option("--budget-usd", type=float, metavar="USD", help="Ask nothing more once this much is spent.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_context
 def nightly(
-    ctx: click.Context, dry_run: bool, since: str | None, only_mark: str | None, max_cards: int | None, as_json: bool
+    ctx: click.Context,
+    dry_run: bool,
+    since: str | None,
+    only_mark: str | None,
+    max_cards: int | None,
+    deadline: str | None,
+    budget_usd: float | None,
+    as_json: bool,
 ) -> None:
     """Turn open MARKs of the journal into candidates, in one unit of the inbox.
+
+    Who does it is nightly.proposer: rules (no model), or an agent: claude, codex, gemini, openai, command. An agent
+    also looks for MARKs in this base's sessions. A bound that is reached ends the asking; what is decided is kept.
 
     A run that was killed is gone on with: type the command again. Nothing becomes knowledge before you approve it.
 
     \b
     khms nightly
     khms nightly --dry-run --since 2026-03-01
+    khms config set nightly.proposer claude && khms nightly --deadline 90m --budget-usd 2.50
     """
+    from khms.hooks import sessions
     from khms.pipeline import nightly as pipeline
 
     session: Session = ctx.obj
@@ -53,8 +67,11 @@ def nightly(
             since=since,
             only_mark=only_mark,
             max_cards=max_cards,
+            deadline=deadline,
+            budget_usd=budget_usd,
             dry_run=dry_run,
             progress=told,
+            left_alone=sessions.is_off,
         )
     _warn(session, found)
     for note in (found.recovered, *found.notes, *map(str, found.problems)):
@@ -67,7 +84,7 @@ def nightly(
         _rehearsed(found)
     else:
         _told(session, found)
-    ctx.exit(0 if found.ok and not found.open else 1)
+    ctx.exit(0 if found.ok and (not found.open or found.spending.stopped_by) else 1)
 
 
 def _warn(session: Session, found: Result) -> None:
@@ -91,6 +108,14 @@ def _rehearsed(found: Result) -> None:
 
 
 def _told(session: Session, found: Result) -> None:
+    spent = found.spending
+    if spent.stopped_by:
+        session.say(f"stopped by {spent.stopped_by}: {one_line(spent.why)}; {found.open} MARKs wait for the next run")
+    if spent.calls:
+        priced = (
+            f"{spent.cost_usd:.2f} dollars" if spent.unpriced < spent.calls else "a cost that its host does not tell"
+        )
+        session.say(f"{spent.calls} call{'' if spent.calls == 1 else 's'} for {priced}")
     if not found.decided and not found.open:
         session.say("no open MARKs")
         return

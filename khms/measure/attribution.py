@@ -8,11 +8,10 @@ clock, in the session's own conversation, or in a sub-agent's where the injected
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from khms.hosts import transcripts
-from khms.hosts.transcripts.base import AGENT, INJECTED, Message
+from khms.hosts.transcripts.base import AGENT, CALL, INJECTED, Record, Session
 from khms.measure.decisions import Decision
 from khms.measure.naming import Names, flat, naming
 from khms.model.digest import NOBODY, session_key
@@ -91,7 +90,7 @@ def attribute(
         elif not known:
             reason = NOT_FOUND
         else:
-            reason = LEFT_ALONE if any(left_alone(path.stem) for path in known) else ""
+            reason = LEFT_ALONE if any(left_alone(place.id) for place in known) else ""
         if reason:
             found += _all(told, names, reason)
         else:
@@ -105,17 +104,17 @@ def attribute(
     return found, Read(read, dict(tally))
 
 
-def _places(host: str, wanted: Iterable[tuple[str, str]]) -> dict[str, list[Path]] | None:
+def _places(host: str, wanted: Iterable[tuple[str, str]]) -> dict[str, list[Session]] | None:
     """The transcripts of the sessions wanted, by the session's key; None where the host has no reader."""
     reader = transcripts.reader(host)
     if reader is None:
         return None
     keys = {key for name, key in wanted if name == host}
-    found: dict[str, list[Path]] = {}
-    for session, path in reader.sessions():
-        key = session_key(session)
+    found: dict[str, list[Session]] = {}
+    for session in reader.sessions():
+        key = session_key(session.id)
         if key in keys:
-            found.setdefault(key, []).append(path)
+            found.setdefault(key, []).append(session)
     return found
 
 
@@ -128,15 +127,15 @@ def _cards(decision: Decision) -> tuple[str, ...]:
 
 
 def _read(
-    reader: "Reader", places: list[Path], told: list[Decision], names: Callable[[str], Names], tally: Counter[str]
+    reader: "Reader", places: list[Session], told: list[Decision], names: Callable[[str], Names], tally: Counter[str]
 ) -> tuple[list[Pointer], int]:
     """The session's pointers, and how many files were read for them."""
     held = sorted(told, key=lambda decision: decision.began)
     watched: list[list[_Watch]] = []
     failed = False
-    for path in (thread for place in places for thread in reader.threads(place)):
+    for path in (thread for place in places for thread in reader.threads(place.path)):
         try:
-            watched.append(_follow(reader.messages(path, tally), held, names))
+            watched.append(_follow(reader.records(path, "", tally), held, names))
         except OSError:
             failed = True
     found = []
@@ -155,28 +154,28 @@ def _chosen(watches: list[_Watch]) -> _Watch | None:
     return next((watch for watch in watches if watch.seen), watches[0] if watches else None)
 
 
-def _follow(messages: Iterable[Message], told: list[Decision], names: Callable[[str], Names]) -> list[_Watch]:
+def _follow(records: Iterable[Record], told: list[Decision], names: Callable[[str], Names]) -> list[_Watch]:
     """Each injection as this conversation has it. A message that had begun before the injection, of which another piece
     comes after it, is none of the next."""
     watches = [_Watch(decision) for decision in told]
     waiting, clock, last = list(watches), 0.0, ""
     open_: list[_Watch] = []
-    for message in messages:
-        clock = message.at or clock
-        if message.role == INJECTED:
-            _see(watches, message, clock)
-        if message.role != AGENT:
+    for record in records:
+        clock = record.at or clock
+        if record.role == INJECTED:
+            _see(watches, record, clock)
+        if record.role not in (AGENT, CALL):
             continue
         while waiting and waiting[0].decision.began <= clock:
             waiting[0].before = last
             open_.append(waiting.pop(0))
-        last = message.id
-        text = flat(message.text) if open_ else ""
+        last = record.id
+        text = flat(record.text) if open_ else ""
         for watch in open_:
-            if message.id == watch.before:
+            if record.id == watch.before:
                 continue
-            if message.id not in watch.messages:
-                watch.messages.append(message.id)
+            if record.id not in watch.messages:
+                watch.messages.append(record.id)
             if len(watch.messages) <= MESSAGES:
                 for card in _cards(watch.decision):
                     if card not in watch.named and (by := naming(text, names(card))):
@@ -185,10 +184,10 @@ def _follow(messages: Iterable[Message], told: list[Decision], names: Callable[[
     return watches
 
 
-def _see(watches: list[_Watch], message: Message, clock: float) -> None:
-    if _OPENING not in message.text:
+def _see(watches: list[_Watch], record: Record, clock: float) -> None:
+    if _OPENING not in record.text:
         return
     for watch in watches:
         cards = watch.decision.cards
-        if cards and abs(clock - watch.decision.began) <= _NEAR and all(card in message.text for card in cards):
+        if cards and abs(clock - watch.decision.began) <= _NEAR and all(card in record.text for card in cards):
             watch.seen = True

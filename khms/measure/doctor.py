@@ -193,7 +193,7 @@ def _readable(patient: Patient) -> Iterator[Result]:
 
 
 def _index(patient: Patient) -> Iterator[Result]:
-    from khms.index import manifest, sync
+    from khms.index import catchup, manifest, sync
 
     base = patient.base
     wrong = sync.verify(base)
@@ -201,15 +201,27 @@ def _index(patient: Patient) -> Iterator[Result]:
         if wrong and not patient.repair:
             yield Result("index", BAD, f"the index is damaged: {wrong}", str(base.index), "khms index --rebuild")
             return
-        report = sync.refresh(base, rebuild=bool(wrong), config=patient.config)
+        # Without the hour that a slow model may need: what is missing of its vectors is said.
+        report = sync.refresh(base, rebuild=bool(wrong), config=patient.config, vectors=catchup.NEW)
         if wrong:
             yield Result("index", MENDED, f"built anew: {wrong}", str(base.index))
         for finding in report.skipped:
             place = f"{finding.path}:{finding.line}" if finding.line else finding.path
             yield Result("index", BAD, f"left out of the index: {finding.message}", place, finding.mend)
         yield Result("index", OK, f"{report.docs} documents")
+        yield _model(patient)
     else:
         yield Result("index", NOTE, wrong, str(base.index), "the first khms recall builds it")
+
+
+def _model(patient: Patient) -> Result:
+    from khms.index import manifest
+    from khms.measure.model import in_force
+
+    model = in_force(patient.base, patient.config, manifest.load(patient.base.index))
+    if not model.missing:
+        return Result("model", OK, str(model))
+    return Result("model", NOTE, f"recall goes by words alone, not by {model}: {model.missing}", "", model.mend)
 
 
 def _generated(patient: Patient) -> Iterator[Result]:
@@ -281,6 +293,25 @@ def _hosts(patient: Patient) -> Iterator[Result]:
         yield Result("hooks", NOTE, "no agent host is connected", "", f"khms hook install {next(iter(registry.HOSTS))}")
 
 
+def _proposer(patient: Patient) -> Iterator[Result]:
+    """Whether the agent that stands behind the proposals can be asked; the proposer `rules` is none."""
+    from khms.hosts import headless
+
+    name = patient.config["nightly.proposer"]
+    if name in headless.AGENTS:
+        asked = headless.agent(patient.config)
+        yield Result("proposer", OK, f"{name}, {asked.model or 'the model of its own choice'}")
+    else:
+        yield Result("proposer", OK, f"{name}, which asks no agent")
+
+
+def proposers() -> dict[str, dict[str, str]]:
+    """What each proposer that asks an agent can enforce: its name -> what is enforced -> yes, no or a few words."""
+    from khms.hosts import headless
+
+    return {name: asdict(headless.enforces(name)) for name in headless.AGENTS}
+
+
 CHECKS: dict[str, Check] = {
     "git": _git,
     "identity": _identity,
@@ -294,4 +325,5 @@ CHECKS: dict[str, Check] = {
     "local": _local,
     "trust": _trust,
     "hooks": _hosts,
+    "proposer": _proposer,
 }

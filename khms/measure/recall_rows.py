@@ -83,7 +83,8 @@ def _probe(stand: Stand, what: str, runs: int) -> dict[str, list[float]]:
 
 
 def _query(stand: Stand) -> float:
-    """In a process that keeps the index and the model at hand."""
+    """In a process that keeps the index and the model at hand: from the text to the whole answer as a hook asks for it,
+    the stats that tell whether the index is behind among it; not the hook's own gates and log, nor the way there."""
     took = _probe(stand, "query", 10 * stand.runs)["query"]
     if not took:
         raise Unavailable("the answers were not by both channels")

@@ -5,6 +5,13 @@ On the path of every hook: no import at all, and text that is plain already is h
 
 FRAME_HEAD = "[khms] Reference data from {path}; open the file before relying on it"
 FRAME_TAIL = "[/khms]"
+FRAME_START = FRAME_HEAD.partition("{")[0]
+RUN_MARKER = "[khms-run "
+
+
+def run_marker(run: str) -> str:
+    """The first line of every prompt of a nightly run: a transcript with such a line is khms's own doing."""
+    return f"{RUN_MARKER}{run}]"
 
 
 # The names by which hosts and models tell the parts of a conversation apart; a name that begins so counts too.

@@ -6,7 +6,7 @@ same bytes. The folder goes when the commit stands.
 
 import datetime
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,16 @@ from typing import Any
 from khms.model.finding import Finding
 from khms.model.ulid import is_ulid, new_ulid, ulid_milliseconds
 from khms.model.verdict import Verdict, verdict_from
+from khms.pipeline.cursors import Cursor, cursor_from
+from khms.pipeline.gathering import Gathered, gathered_from
 from khms.pipeline.record import now
 from khms.pipeline.sources import Window
 from khms.store import files, schema
 from khms.store.layout import Base
 
 SCHEMA = "khms.carry/1"
-RUN = "run.json"
+RUN, GATHERED, CURSORS = "run.json", "gathered.json", "cursors.json"
+UNDECIDED = "undecided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,41 @@ def _write(base: Base, run: Run, name: str, value: Mapping[str, Any]) -> None:
     files.write_atomic(base.carry / run.id / name, text.encode("utf-8"))
 
 
-def finish(base: Base, run: Run) -> None:
-    """Removes what was carried: it is published, or there was nothing to publish."""
+def keep_gathered(base: Base, run: Run, data: bytes) -> None:
+    """Makes durable what was gathered from sessions, so that a resumed run asks about the same pieces."""
+    path = base.carry / run.id / GATHERED
+    if not path.exists():
+        files.write_atomic(path, data, 0o600)
+
+
+def gathered(base: Base, run: Run) -> Gathered | None:
+    """What an earlier process of the run gathered; None where it did not come so far, or where that is unreadable."""
+    try:
+        return gathered_from(files.read_json(base.carry / run.id / GATHERED))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep_cursors(base: Base, run: Run, moved: Mapping[str, Cursor]) -> None:
+    """Writes down, before the commit, where the cursors will stand after it."""
+    if moved:
+        _write(base, run, CURSORS, {"schema": SCHEMA, "moved": {key: one.as_json() for key, one in moved.items()}})
+
+
+def cursors_of(base: Base, run: Run) -> dict[str, Cursor]:
+    try:
+        rows = files.read_json(base.carry / run.id / CURSORS)["moved"]
+        return {str(key): cursor_from(row) for key, row in rows.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def finish(base: Base, run: Run, left: Collection[str] = ()) -> None:
+    """Removes what was carried: it is published, or there was nothing to publish. What was answered about the MARKs in
+    `left`, which no answer decided, is put aside."""
+    for name in sorted(left):
+        asked = base.carry / run.id / "asked" / f"{name}.json"
+        if asked.is_file():
+            files.make_folder(base.carry / UNDECIDED)
+            files.rename(asked, base.carry / UNDECIDED / asked.name)
     files.remove_tree(base.carry / run.id)

@@ -15,6 +15,7 @@ from khms.model.verdict import CORRECT, Proposal
 from khms.pipeline import checks, quotes, sources
 from khms.pipeline.carry import Decision
 from khms.pipeline.checks import Case
+from khms.pipeline.digest import source_of
 from khms.pipeline.known import Known
 from khms.pipeline.quotes import Reader
 from khms.pipeline.refusals import Refusals
@@ -81,7 +82,7 @@ def draft(decision: Decision, mark: Mark, attached: Sequence[tuple[Decision, Mar
         relation = Relation(verdict.how, verdict.corrects, "", verdict.because)
     meta = _meta(decision, mark, proposal, relation, material)
     candidate = Candidate(decision.label, meta, body)
-    meta["quotes"] = [q.as_meta() for q in _quotes(candidate, verdict.quotes, attached, material.reader)]
+    meta["quotes"] = [q.as_meta() for q in _quotes(candidate, mark, verdict.quotes, attached, material.reader)]
     outcomes = checks.run(Case(
         candidate=candidate,
         relation=relation,
@@ -125,6 +126,7 @@ def _meta(decision: Decision, mark: Mark, proposal: Proposal, relation: Relation
     known_type = material.known.types.get(proposal.type)
     level = known_type.level if known_type else "observation"
     lines = f"line {mark.line}" if mark.line == mark.end else f"lines {mark.line}-{mark.end}"
+    where = source_of(mark.path) if sources.is_session(mark.path) else f"{mark.path} {lines}"
     return {
         "id": decision.label,
         "type": proposal.type,
@@ -134,7 +136,7 @@ def _meta(decision: Decision, mark: Mark, proposal: Proposal, relation: Relation
         "tags": list(proposal.tags),
         "scope": "universal",
         **({"evidence": "reported"} if level == "observation" else {}),
-        "source": f'{mark.path} {lines}: "{cut(sources.clean(mark.text))}"',
+        "source": f'{where}: "{cut(sources.clean(mark.text))}"',
         "date": mark.date if sources.is_day(mark.date) else material.day,
         "links": {"derived_from": [], "supports": [], "contradicts": [], "supersedes": None, "refuted_by": []},
         "mark": mark.id,
@@ -147,20 +149,29 @@ def _meta(decision: Decision, mark: Mark, proposal: Proposal, relation: Relation
 
 
 def _quotes(
-    candidate: Candidate, own: Sequence[Quote], attached: Sequence[tuple[Decision, Mark]], reader: Reader
+    candidate: Candidate, mark: Mark, own: Sequence[Quote], attached: Sequence[tuple[Decision, Mark]], reader: Reader
 ) -> list[Quote]:
     """The quotes, looked up. A quote of an attached MARK names its file, since `journal` means the candidate's own."""
-    found = {(quote.source, quote.text): quote for quote in own}
+    found = {(quote.source, quote.text): quote for quote in _named(own, mark)}
     taken = 0
-    for decision, mark in attached:
-        for quote in decision.verdict.quotes:
-            source = mark.path if quote.source == "journal" else quote.source
-            same_file = source == mark.path and mark.path in str(candidate.meta["source"])
+    for decision, other in attached:
+        for quote in _named(decision.verdict.quotes, other):
+            source = other.path if quote.source == "journal" else quote.source
+            same_file = source == other.path and other.path in str(candidate.meta["source"])
             known = (source, quote.text) in found or (same_file and ("journal", quote.text) in found)
             if not known and taken < ATTACHED:
                 found[source, quote.text] = replace(quote, source=source)
                 taken += 1
     return [quotes.graded(reader, candidate, quote) for quote in found.values()]
+
+
+def _named(quotes: Sequence[Quote], mark: Mark) -> list[Quote]:
+    """The quotes with the session's name, where the MARK was found in one: for it there is no journal."""
+    if not sources.is_session(mark.path):
+        return list(quotes)
+    session = source_of(mark.path)
+    own = ("journal", mark.path)
+    return [replace(quote, source=session) if quote.source in own else quote for quote in quotes]
 
 
 def _flags(made: Draft, material: Material) -> list[str]:

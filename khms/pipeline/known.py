@@ -77,6 +77,7 @@ class Known:
         self._bodies = Bodies((card.id, claim(card.body)) for card in self.cards.values())
         self._candidates = Nearby()
         self._candidate_bodies = Bodies()
+        self.labels: set[str] = set()
 
     @property
     def bodies(self) -> Bodies:
@@ -85,6 +86,7 @@ class Known:
 
     def add(self, label: str, title: str, body: str, type: str = "") -> None:
         """A candidate of this run: later MARKs may be near it or say the same."""
+        self.labels.add(label)
         self._candidates.add(Document(label, title, body, type))
         self._candidate_bodies.add(label, body)
 

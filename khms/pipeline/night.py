@@ -19,6 +19,20 @@ from khms.store.inbox import unit_path
 SCHEMA = "khms.nightly/1"
 
 
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a run spent on an agent: `unpriced` calls are those of which the host told no cost, `stopped_by` the bound
+    that ended it and `why` what that was, `prompts` the versions (SHA-256) of the templates by name."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    stopped_by: str | None = None
+    why: str = ""
+    models: tuple[str, ...] = ()
+    prompts: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True)
 class Night:
     """`decisions` are in the journal's order, by MARK; `left` are MARKs that stay open, each with the reason; `journal`
@@ -39,6 +53,7 @@ class Night:
     taken: str = ""
     clone: str = ""
     branch: str = ""
+    spending: Spending = field(default_factory=Spending)
 
     @cached_property
     def marks(self) -> Mapping[str, Mark]:
@@ -108,9 +123,7 @@ class Result:
     notes: tuple[str, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()
     secrets: tuple[tuple[str, int, str], ...] = ()
-    calls: int = 0
-    cost_usd: float = 0.0
-    stopped_by: str | None = None
+    spending: Spending = field(default_factory=Spending)
 
     @property
     def decided(self) -> int:
@@ -139,9 +152,9 @@ class Result:
                 "not_carded": counts[NOT],
             },
             "candidates": {fate: self.candidates.get(fate, 0) for fate in (PUBLISHED, DEFERRED, DROPPED)},
-            "calls": self.calls,
-            "cost_usd": self.cost_usd,
-            "stopped_by": self.stopped_by,
+            "calls": self.spending.calls,
+            "cost_usd": self.spending.cost_usd,
+            "stopped_by": self.spending.stopped_by,
             "resumed": self.resumed,
             "problems": [problem.as_json() for problem in self.problems],
             "notes": list(self.notes),
@@ -162,6 +175,7 @@ def result(night: Night, commit: str = "") -> Result:
         resumed=night.run.resumed,
         problems=night.problems,
         secrets=tuple(_secrets(night)),
+        spending=night.spending,
     )
 
 

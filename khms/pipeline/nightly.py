@@ -1,8 +1,8 @@
 """`khms nightly`: open MARKs become candidates in one inbox unit. Its stages, each of which can be killed at any moment
 and gone on with by running the command again:
 
-    collect   what a killed run had decided, the journal, the MARKs without a decision
-    evaluate  one bounded decision a MARK, each made durable before the next
+    collect   what a killed run had decided, the journal, the MARKs without a decision, what is new in sessions
+    evaluate  one bounded decision a MARK, each made durable before the next; MARKs that an agent finds in sessions too
     verify    the candidates, every check, what is published, deferred or dropped
     publish   unit, receipts, events, history and the journal as it was read, in one commit (or the unit on a branch)
     deliver   that branch pushed, and put before the reviewers as a pull request, where that is asked for
@@ -12,11 +12,11 @@ One run a base. A proposer never writes, and nothing here approves.
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from khms.check.screening import screen
 from khms.config import Config
 from khms.errors import Busy, KhmsError, Refused, Usage
 from khms.model.card import card_types
@@ -25,19 +25,33 @@ from khms.model.mark import Mark
 from khms.model.receipt import decided
 from khms.model.tags import Registry
 from khms.model.ulid import new_ulid
-from khms.model.verdict import ATTACH, CORRECT, NEW, NOT, Verdict
-from khms.pipeline import carry, deliver, fetched, lastrun, packet, postprocess, propose, publish, sources
+from khms.model.verdict import ATTACH
+from khms.pipeline import (
+    bounds,
+    carry,
+    cursors,
+    deliver,
+    fetched,
+    gathering,
+    lastrun,
+    postprocess,
+    prompts,
+    propose,
+    publish,
+    sources,
+)
+from khms.pipeline.bounds import Meter
 from khms.pipeline.carry import Carried, Decision, Run
-from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
+from khms.pipeline.evaluate import Evaluated, evaluate
+from khms.pipeline.gathering import Gathered
 from khms.pipeline.known import Known, Vocabulary
-from khms.pipeline.night import Night, Result, result
-from khms.pipeline.packet import Packet
-from khms.pipeline.propose import Proposer
+from khms.pipeline.night import Night, Result, Spending, result
 from khms.pipeline.quotes import Reader
 from khms.pipeline.record import now
 from khms.pipeline.refusals import refusals
 from khms.pipeline.sources import Collected, Window
+from khms.pipeline.task import Progress, Task
 from khms.store import branches, cards, files, journal, local, tags
 from khms.store.commit import exclusive, pending
 from khms.store.layout import Base
@@ -45,23 +59,6 @@ from khms.store.lock import hold
 from khms.store.markdown import Unreadable
 from khms.store.receipts import Ledger
 from khms.store.repo import Repo
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a run works with, before it has decided anything. `told` is what a person should hear beside the result."""
-
-    base: Base
-    repo: Repo
-    config: Config
-    window: Window
-    cap: int
-    proposer: Proposer
-    progress: Progress
-    problems: list[Finding] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
 
 
 def nightly(
@@ -72,13 +69,18 @@ def nightly(
     since: str | None = None,
     only_mark: str | None = None,
     max_cards: int | None = None,
+    deadline: str | None = None,
+    budget_usd: float | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
+    left_alone: Callable[[str], bool] = lambda session: False,
 ) -> Result:
     """Decides every open MARK of the window and publishes the candidates; a run that was killed is gone on with.
 
-    `since` is a day, `progress` is told (MARKs done, MARKs in all). Raises Busy while another run is at work, Refused
-    in a background run or while git is in the middle of something, Usage for a window that makes no sense.
+    `since` is a day, `deadline` a length of time such as 90m, `progress` is told (MARKs done, MARKs in all),
+    `left_alone` whether a session is to be kept out. Raises Busy while another run is at work, Refused in a background
+    run, while git is in the middle of something, or where the base changed under a call, Usage for a window or a bound
+    that makes no sense, Unavailable where the proposer's agent is not there.
     """
     if os.environ.get("KHMS_BACKGROUND"):
         raise Refused("this is a run's own child, which must not start another", hint="run nightly by itself")
@@ -87,7 +89,8 @@ def nightly(
         raise Usage(f"{cap} is no number of cards", hint="--max-cards 12")
     window = sources.window(since, only_mark)
     made = propose.proposer(config)
-    task = Task(base, repo, config, window, cap, made, progress or (lambda done, total: None))
+    told = progress or (lambda done, total: None)
+    task = Task(base, repo, config, window, cap, made, told, _meter(config, deadline, budget_usd), left_alone)
     if dry_run:
         return _rehearse(task)
     local.make(base)
@@ -101,6 +104,16 @@ def nightly(
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
         lastrun.remember(base, "nightly", found.run, "; ".join(errors))
     return found
+
+
+def _meter(config: Config, deadline: str | None, budget_usd: float | None) -> Meter:
+    """The bounds of a run: those of the command line, else the configuration's."""
+    length = config["nightly.deadline"] if deadline is None else deadline
+    budget = float(config["nightly.budget_usd"]) if budget_usd is None else budget_usd
+    if budget < 0:
+        raise Usage(f"{budget} is no sum of money", hint="--budget-usd 2.50")
+    end = time.monotonic() + bounds.seconds(length) if length else 0.0
+    return Meter(calls=config["nightly.max_calls"], budget_usd=budget, deadline=end)
 
 
 def _delivered(task: Task, found: Result) -> Result:
@@ -124,19 +137,32 @@ def _run(task: Task) -> Result:
     if carried is not None and publish.published(receipts, carried.run):
         finished = _told(base, repo, receipts, carried.run)
         _note(task, receipts, finished, carried.run)
-        carry.finish(base, carried.run)
+        _settle(task, carried.run, set())
         task.told.append(f"run {finished.run} had been published before it was stopped: {finished.unit or 'no unit'}")
         carried = None
     collected = _collect(task, receipts, carried)
-    if not collected.open and carried is None:
-        done = finished or Result(new_ulid())
-        return replace(done, recovered=recovered, problems=tuple(task.problems), notes=tuple(task.told))
+    gathered = _gather(task, carried)
+    if not collected.open and not gathered.chunks and carried is None:
+        cursors.advance(base, gathered.moved(frozenset()))
+        nothing = finished or Result(new_ulid())
+        return replace(nothing, recovered=recovered, problems=tuple(task.problems), notes=tuple(task.told))
     run = carried.run if carried else carry.begin(base, task.window, task.proposer.name)
-    night, commit = verify(task, run, receipts, evaluate(task, run, collected, carried)), ""
+    if gathered.chunks or gathered.ends:
+        carry.keep_gathered(base, run, gathering.file_bytes(gathered))
+    done = evaluate(task, run, collected, _known(task), carried, gathered)
+    night, commit = verify(task, run, receipts, done), ""
+    carry.keep_cursors(base, run, gathered.moved(done.unread))
     if night.decisions:
         night, commit = publication(task, night)
-    carry.finish(base, run)
+    _settle(task, run, set(done.left))
     return replace(result(night, commit), recovered=recovered, notes=tuple(task.told))
+
+
+def _settle(task: Task, run: Run, left: set[str]) -> None:
+    """What is to be done after a run's commit: the cursors stand where it read to, the carry goes. Answers about MARKs
+    that stay open are kept to be looked at."""
+    cursors.advance(task.base, carry.cursors_of(task.base, run))
+    carry.finish(task.base, run, left)
 
 
 # collect
@@ -164,6 +190,19 @@ def _collect(task: Task, receipts: Ledger, carried: Carried | None) -> Collected
     return sources.joined(collected, sources.collect(task.base, receipts, Window()), set(carried.decisions))
 
 
+def _gather(task: Task, carried: Carried | None) -> Gathered:
+    """What is new in sessions: as an earlier process of this run gathered it, else gathered now."""
+    if not task.reads_sessions:
+        return Gathered()
+    found = carry.gathered(task.base, carried.run) if carried else None
+    if found is None:
+        day = carried.run.day if carried else now()[:10]
+        found = gathering.gather(task.base, task.config, day, task.left_alone)
+    task.problems.extend(found.problems)
+    task.told.extend(found.notes)
+    return found
+
+
 def _known(task: Task) -> Known:
     """The cards, tags and types; what cannot be read is named and left out."""
     shelf = cards.shelf(task.base)
@@ -178,91 +217,6 @@ def _known(task: Task) -> Known:
     return Known(shelf.cards, vocabulary, card_types(task.config["cards.types"]), task.config["nightly.same_jaccard"])
 
 
-# evaluate
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """`left` are the MARKs that stay open, each with the reason; `packets` what the proposer was shown (dry run)."""
-
-    collected: Collected
-    known: Known
-    decisions: Mapping[str, Decision]
-    left: Mapping[str, str]
-    packets: Mapping[str, Packet]
-
-
-def evaluate(task: Task, run: Run, collected: Collected, carried: Carried | None, *, durable: bool = True) -> Evaluated:
-    """Asks the proposer about each MARK that is not decided yet, in the journal's order."""
-    known = _known(task)
-    earlier = _earlier(collected, carried)
-    decisions: dict[str, Decision] = {}
-    left: dict[str, str] = {}
-    packets: dict[str, Packet] = {}
-    labels = {decision.label for decision in earlier.values() if decision.label}
-    used = [decision.label for decision in (carried.decisions if carried else {}).values() if decision.label]
-    following = max((int(label[1:]) for label in used), default=0) + 1
-    for at, mark in enumerate(collected.open):
-        task.progress(at, len(collected.open))
-        decision = earlier.get(mark.id)
-        if decision is None:
-            decision, shown, why = _decide(task, collected, mark, known, labels, f"C{following}")
-            if not durable and shown is not None:
-                packets[mark.id] = shown
-            if decision is None:
-                left[mark.id] = why
-                continue
-            if durable:
-                carry.keep(task.base, run, decision)
-        decisions[mark.id] = decision
-        if decision.label:
-            labels.add(decision.label)
-            following = max(following, int(decision.label[1:]) + 1)
-            proposal = decision.verdict.proposal
-            assert proposal is not None
-            known.add(decision.label, proposal.title, proposal.body, proposal.type)
-    task.progress(len(collected.open), len(collected.open))
-    return Evaluated(collected, known, decisions, left, packets)
-
-
-def _earlier(collected: Collected, carried: Carried | None) -> dict[str, Decision]:
-    """The carried decisions that still hold: their MARK is open, and what they attach to is there."""
-    waiting = {mark.id for mark in collected.open}
-    held = {mark: decision for mark, decision in (carried.decisions if carried else {}).items() if mark in waiting}
-    labels = {decision.label for decision in held.values() if decision.label}
-    return {m: d for m, d in held.items() if d.verdict.kind != ATTACH or d.verdict.to in labels}
-
-
-def _decide(
-    task: Task, collected: Collected, mark: Mark, known: Known, labels: set[str], label: str
-) -> tuple[Decision | None, Packet | None, str]:
-    """The decision about one MARK with the packet that led to it, or why the MARK stays open. A MARK with a secret in
-    it is shown to no proposer."""
-    page = collected.page(mark)
-    found = [hit for hit in screen("\n".join(page.lines[mark.line - 1 : mark.end])) if hit.kind == SECRET]
-    if found:
-        names = ", ".join(dict.fromkeys(hit.id for hit in found))
-        verdict = Verdict(NOT, reason=f"it holds what looks like a secret ({names}); without it the line is read anew")
-        held = tuple(f"{hit.kind} {hit.id}: {hit.snippet}" for hit in found)
-        return Decision(mark.id, verdict, held_back=held), None, ""
-    target, nearest = task.config["nightly.packet_chars"], task.config["nightly.nearest"]
-    shown = packet.build(page, mark, known, target=target, nearest=nearest)
-    verdict = task.proposer.propose(shown)
-    wrong = propose.faults(verdict, known.cards, labels)
-    if wrong:
-        return None, shown, f"the answer of {task.proposer.name} does not count: {'; '.join(wrong)}"
-    decision = Decision(
-        mark=mark.id,
-        verdict=verdict,
-        label=label if verdict.kind in (NEW, CORRECT) else "",
-        proposer=task.proposer.name,
-        nearest=shown.nearest,
-        shown=shown.shown,
-        over=shown.over,
-    )
-    return decision, shown, ""
-
-
 # verify
 
 
@@ -275,7 +229,7 @@ def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
         if decision.verdict.kind == ATTACH:
             attached.setdefault(decision.verdict.to, []).append((decision, marks[decision.mark]))
     made = [decision for decision in done.decisions.values() if decision.label]
-    reader = Reader(task.base, {path: page.data for path, page in collected.pages.items()})
+    reader = Reader(task.base, {**{path: page.data for path, page in collected.pages.items()}, **collected.held})
     labels = frozenset(decision.label for decision in made)
     material = Material(known, reader, run.day, labels, refusals(task.base, receipts))
     drafts = [draft(one, marks[one.mark], attached.get(one.label, ()), material) for one in made]
@@ -289,8 +243,22 @@ def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
         drafts=tuple(postprocess.sort(drafts, memory, cap=task.cap, least=known.least)),
         left=done.left,
         problems=tuple(task.problems),
+        spending=_spending(task),
     )
     return publish.take_along(task.repo, night)
+
+
+def _spending(task: Task) -> Spending:
+    meter = task.meter
+    return Spending(
+        calls=meter.made,
+        cost_usd=round(meter.cost_usd, 6),
+        unpriced=meter.unpriced,
+        stopped_by=meter.stopped.bound if meter.stopped else None,
+        why=str(meter.stopped) if meter.stopped else "",
+        models=tuple(sorted(meter.models)),
+        prompts=tuple((name, prompts.version(name)) for name in prompts.NAMES) if task.by_agent else (),
+    )
 
 
 # publish
@@ -360,12 +328,16 @@ def _rehearse(task: Task) -> Result:
         carried = None
     collected = _collect(task, receipts, carried)
     run = carried.run if carried else Run(new_ulid(), now())
+    gathered = _gather(task, carried)
     lines = [f"{mark.id} {mark.path}:{mark.line} {mark.kind} {mark.text}" for mark in collected.open]
     stages = [("collect", "\n".join([f"window: {collected.window}", *collected.pages, "", *lines]))]
-    if not collected.open:
+    stages += [(f"collect {chunk.path}", chunk.text) for chunk in gathered.chunks]
+    if not collected.open and not gathered.chunks:
         return Result(run.id, problems=tuple(task.problems), notes=tuple(task.told), stages=tuple(stages))
-    done = evaluate(task, run, collected, carried, durable=False)
-    stages += [(f"evaluate {mark}", shown.text) for mark, shown in done.packets.items()]
+    done = evaluate(task, run, collected, _known(task), carried, gathered, durable=False)
+    stages += [(stage, text) for stage, text in done.shown]
+    if task.by_agent:
+        stages += [(f"instructions {name}", prompts.template(name)) for name in prompts.NAMES]
     clone = journal.clone_id(base) if (task.repo.folder / "khms" / "clone").exists() else ""
     night = publish.named(base, verify(task, run, receipts, done), receipts, clone)
     stages += [(f"verify {made.label}", made.candidate.text) for made in night.drafts]

@@ -1,15 +1,21 @@
-"""Who turns a MARK into a verdict. A proposer is one module and one row of the registry below.
+"""Who turns a MARK into a verdict: `rules`, or one of the agents of `hosts.headless`.
 
 Whatever a proposer answers is checked here before it counts: valid under the schema, and naming only cards that exist
 and candidates of this run.
 """
 
-from collections.abc import Callable, Collection
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
 
 from khms.config import Config
 from khms.errors import Refused
-from khms.model.verdict import ALREADY, ATTACH, CORRECT, Verdict
+from khms.hosts import headless
+from khms.hosts.headless.base import Agent
+from khms.model.verdict import ALREADY, ATTACH, CORRECT, Verdict, verdict_from
+from khms.pipeline import prompts
+from khms.pipeline.asking import Asked, Asker
 from khms.pipeline.packet import Packet
 from khms.pipeline.rules import Rules
 from khms.store import schema
@@ -24,7 +30,45 @@ class Proposer(Protocol):
     def propose(self, packet: Packet) -> Verdict: ...
 
 
-PROPOSERS: dict[str, Callable[[Config], Proposer]] = {"rules": Rules}
+@dataclass(frozen=True)
+class ByAgent:
+    """A proposer whose answers an agent gives. Only within a run can it be asked: `asker` holds the run's bounds, and
+    below `folder` every reply is kept."""
+
+    agent: Agent
+    asker: Asker | None = None
+    folder: Path = Path()
+
+    @property
+    def name(self) -> str:
+        return self.agent.name
+
+    def within(self, asker: Asker, folder: Path) -> "ByAgent":
+        return replace(self, asker=asker, folder=folder)
+
+    def propose(self, packet: Packet) -> Verdict:
+        """Raises Undecided, Stopped and Refused as `Asker.ask` does."""
+        assert self.asker is not None
+        made = prompts.made(prompts.EVALUATE, packet.text, self.asker.run)
+
+        def wrong(value: dict[str, Any]) -> list[str]:
+            said = [f"{where}: {words}" if where else words for where, words in schema.problems("verdict", value)]
+            return said or faults(verdict_from(value), packet)
+
+        asked = Asked.load(asked_path(self.folder, packet.mark.id))
+        return verdict_from(self.asker.ask(made, wrong, asked, schema.definition("verdict")))
+
+
+def asked_path(folder: Path, name: str) -> Path:
+    """Where the replies about a MARK, or about a chunk, are kept in a run's carry."""
+    return folder / "asked" / f"{name}.json"
+
+
+def _by_agent(config: Config) -> ByAgent:
+    return ByAgent(headless.agent(config))
+
+
+PROPOSERS: dict[str, Callable[[Config], Proposer]] = {"rules": Rules, **dict.fromkeys(headless.AGENTS, _by_agent)}
 
 
 def proposer(config: Config) -> Proposer:
@@ -37,12 +81,12 @@ def proposer(config: Config) -> Proposer:
     return make(config)
 
 
-def faults(verdict: Verdict, cards: Collection[str], labels: Collection[str]) -> list[str]:
+def faults(verdict: Verdict, packet: Packet) -> list[str]:
     """What keeps a verdict from counting, in words: none, or its MARK stays open."""
     found = [words for _, words in schema.problems("verdict", verdict.as_json())]
-    if verdict.kind == ATTACH and verdict.to not in labels:
+    if verdict.kind == ATTACH and verdict.to not in packet.labels:
         found.append(f"there is no candidate {verdict.to} in this run")
     named = {ALREADY: verdict.card, CORRECT: verdict.corrects}.get(verdict.kind, "")
-    if named and named not in cards:
+    if named and named not in packet.ids:
         found.append(f"there is no card {named}")
     return found

@@ -17,7 +17,7 @@ from khms.pipeline.checks import SECRET
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, outcomes_json
 from khms.pipeline.night import Night, utc
 from khms.pipeline.report import report
-from khms.pipeline.sources import Page
+from khms.pipeline.sources import Page, is_day
 from khms.store import files
 from khms.store.commit import Transaction
 from khms.store.inbox import unit_path
@@ -86,6 +86,7 @@ def unit_files(night: Night) -> dict[str, bytes]:
 
 def _unit(night: Night, files: Mapping[str, bytes]) -> dict[str, Any]:
     verdicts = Counter(night.outcome(decision)[0].replace("-", "_") for decision in night.decisions.values())
+    spent = night.spending
     read: dict[str, list[int]] = {}
     for mark in night.collected.open:
         read.setdefault(mark.path, []).append(mark.line)
@@ -99,16 +100,16 @@ def _unit(night: Night, files: Mapping[str, bytes]) -> dict[str, Any]:
             {"path": path, "sha256": night.collected.pages[path].sha256, "from": min(lines), "to": max(lines)}
             for path, lines in sorted(read.items())
         ],
-        "models": [],
+        "models": [{"name": name, "prompts": dict(spent.prompts)} for name in spent.models],
         "counts": {
             "marks": len(night.decisions),
             "open": len(night.left),
             **verdicts,
             **{fate: len(night.of(fate)) for fate in FOLDERS},
         },
-        "calls": 0,
-        "cost_usd": 0,
-        "stopped_by": None,
+        "calls": spent.calls,
+        "cost_usd": spent.cost_usd,
+        "stopped_by": spent.stopped_by,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
         "checks": {made.label: outcomes_json(made.checks()) for made in night.drafts if made.fate in FOLDERS},
     }
@@ -144,7 +145,8 @@ def told(run: Run, receipts: Sequence[Receipt], fates: Mapping[str, int], branch
     """What the run did, in one line: facts, no advice, no words of the journal. `branch` is the unit's own, if it has
     one."""
     verdicts = Counter(receipt.verdict for receipt in receipts)
-    days = sorted({path.rpartition("/")[2][:10] for receipt in receipts for path, _ in receipt.sources})
+    named = {path.rpartition("/")[2][:10] for receipt in receipts for path, _ in receipt.sources}
+    days = sorted(filter(is_day, named))
     of = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
     decided = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
     count = len(receipts)

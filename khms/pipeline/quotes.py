@@ -148,7 +148,11 @@ class Reader:
         if is_card_id(named):
             path = cards.find(self.base, named)
             return self._one(self.base.relative(path)) if path else Missing(f"there is no card {named}")
-        if named.startswith("session:") or "://" in named:
+        if named.startswith(sources.SESSION):
+            pieces = [path for path in self._held if path == named or path.startswith(f"{named}/")]
+            read = [found for path in pieces if isinstance(found := self.source(path), Source)]
+            return read or Missing(f"{named} cannot be looked into from here")
+        if "://" in named:
             return Missing(f"{named} cannot be looked into from here")
         return self._one(_PLACE.sub("", named))
 

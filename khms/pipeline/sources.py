@@ -20,6 +20,7 @@ from khms.store.journal import Day
 from khms.store.layout import JOURNAL, Base
 from khms.store.receipts import Ledger
 
+SESSION = "session:"
 _HIDDEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f]"
@@ -55,7 +56,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """`open` are the window's MARKs without a decision, in the journal's order; `settled` counts the others."""
+    """`open` are the window's MARKs without a decision, in the journal's order, then those found in sessions; `settled`
+    counts the others. `held` are the pieces of sessions that were read, by their path: quotes are looked up in them."""
 
     window: Window
     pages: Mapping[str, Page]
@@ -64,6 +66,7 @@ class Collected:
     empty: tuple[str, ...] = ()
     problems: tuple[Finding, ...] = ()
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
+    held: Mapping[str, bytes] = field(default_factory=dict)
 
     def page(self, mark: Mark) -> Page:
         return self.pages[mark.path]
@@ -156,17 +159,28 @@ def _problem(path: str, severity: str, message: str, mend: str = "check the file
     return Finding("KH001", severity, path, 0, message, mend)
 
 
+def is_session(path: str) -> bool:
+    """Whether a page is a piece of a session's digest (`pipeline.digest`) and no journal file."""
+    return path.startswith(SESSION)
+
+
 def words(page: Page, mark: Mark) -> str:
-    """The MARK's own words as they stand in the file, from behind `MARK[kind]` to its end, without the session note."""
+    """The MARK's own words as they stand in the file, from behind `MARK[kind]` to its end, without the session note. Of
+    a MARK that was found in a session: the lines there that it rests on."""
     lines = list(page.lines[mark.line - 1 : mark.end])
     if not lines:
         return mark.text
+    if is_session(page.path):
+        return clean("\n".join(lines)).strip()
     lines[0] = lines[0].partition("]")[2].lstrip().removeprefix(":").lstrip()
     return clean(split_session("\n".join(lines).rstrip())[0]).strip()
 
 
 def whole(page: Page, mark: Mark) -> str:
-    """The MARK's lines with the `MARK[kind]` before them: for words too few to be a quote by themselves."""
+    """The MARK's lines with the `MARK[kind]` before them: for words too few to be a quote by themselves. Of a MARK that
+    was found in a session: what was found, then the lines there."""
+    if is_session(page.path):
+        return f"MARK[{mark.kind}] {mark.text}\n{words(page, mark)}"
     first = page.lines[mark.line - 1]
     lines = [first[first.index("MARK[") :], *page.lines[mark.line : mark.end]]
     return clean(split_session("\n".join(lines).rstrip())[0]).strip()

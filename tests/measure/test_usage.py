@@ -201,7 +201,30 @@ def test_lines_of_transcripts_that_make_no_sense_are_counted(world: World) -> No
         file.write(b'{"type":"assistant","mess')
     found = world.usage()
     assert found.total.named == 1
-    assert found.read.lines == {"lines": 3, "garbage": 1, "torn": 1} and found.read.transcripts == 1
+    assert found.read.lines == {"lines": 3, "used": 1, "garbage": 1, "torn": 1} and found.read.transcripts == 1
+
+
+def test_what_another_host_s_agent_named(world: World, own_environment: Path) -> None:
+    """Given to a tool and said; what the user said, and what a tool put out, names nothing."""
+    thread = "01a2aaaa-51b3-7a82-8e40-1b8883c50001"
+    path = own_environment / f".codex/sessions/2026/03/04/rollout-2026-03-04T12-00-00-{thread}.jsonl"
+    path.parent.mkdir(parents=True)
+    world.log(0, thread, "K-00001", "K-00002", host="codex")
+    for at, item in enumerate(
+        [
+            {"type": "message", "role": "user", "content": "K-00002?"},
+            {"type": "function_call", "id": "f", "name": "sh", "call_id": "c", "arguments": '{"cmd": "cat K-00001"}'},
+            {"type": "function_call_output", "call_id": "c", "output": "Exit code: 1\nOutput:\nerror K-00002"},
+            {"type": "message", "role": "assistant", "id": "a", "content": "so it is"},
+        ]
+    ):
+        record = {"type": "response_item", "timestamp": stamp(at + 1), "payload": item}
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+    found = world.usage()
+    assert (found.total.attributed, found.total.named, found.by["host"][0].name) == (2, 1, "codex")
+    path.rename(path.with_suffix(".jsonl.zst"))
+    assert world.usage().unattributed == {attribution.UNREADABLE: 2}
 
 
 def test_a_session_with_two_transcripts_and_many_injections(world: World) -> None:

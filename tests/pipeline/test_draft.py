@@ -45,7 +45,7 @@ def test_any_journal(journal: str) -> None:
         shown = packet.build(page, mark, known, target=12_000, nearest=5)
         assert shown.text.isascii() or shown.text.encode("utf-8")
         verdict = proposer.propose(shown)
-        assert propose.faults(verdict, known.cards, {f"C{n}" for n in range(1, number)}) == []
+        assert propose.faults(verdict, shown) == []
         decision = Decision(mark.id, verdict, label if verdict.kind == NEW else "", "rules", shown.nearest)
         assert decision_from(decision.as_json()) == decision
         if verdict.kind != NEW or verdict.proposal is None:

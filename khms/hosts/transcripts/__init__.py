@@ -1,7 +1,8 @@
 """What agent hosts keep of their sessions: one module a host, each a reader, and one row of the table here.
 
-A transcript is somebody else's file, of any size, often still being written: it is read as a stream, a line at a time,
-and a line that makes no sense is counted and passed over. `base` says what a reader offers.
+A transcript is somebody else's file, of any size, often still being written: it is read as a stream, from a position
+on, and whatever is not told is counted with the reason. `base` says what a reader offers. Plain logs, which belong to
+no host, are read by `logs`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
 READERS = {
     "claude-code": "khms.hosts.transcripts.claude_code",
+    "codex": "khms.hosts.transcripts.codex",
+    "gemini": "khms.hosts.transcripts.gemini",
+    "copilot": "khms.hosts.transcripts.copilot",
+    "opencode": "khms.hosts.transcripts.opencode",
 }
 
 

@@ -1,105 +1,84 @@
-"""What a reader of transcripts offers (`Reader`), what it yields (`Message`), and the reading of JSON lines, which most
-hosts write."""
+"""What a reader of transcripts offers (`Reader`) and yields (`Record`). How files are read stands in `lines`.
+
+A transcript is somebody else's file: of any size, of any content, and often still being written. Nothing in it is
+trusted, nothing is written to it, and every line of it is either told or counted with the reason why it is not.
+"""
 
 from __future__ import annotations
 
-import os
-import stat
-from datetime import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from khms.values import dataclass
-
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
     from pathlib import Path
-    from typing import Any, Protocol
+    from typing import Protocol
 
     class Reader(Protocol):
         """A module for one host. Adding a host is such a module and one row of `READERS`."""
 
-        def sessions(self) -> Iterator[tuple[str, Path]]:
-            """Every transcript that the host keeps for this user, as (session id, file). No file is opened."""
+        def sessions(self) -> Iterator[Session]:
+            """Every session that the host keeps for this user, sub-agents' own files left out. No transcript is
+            opened for it, so `cwd` is empty where only the transcript knows it."""
+
+        def cwd(self, session: Session) -> str:
+            """The folder that the session began in, read from its head where need be; empty where nothing tells."""
 
         def threads(self, path: Path) -> list[Path]:
-            """The session's own file, then those of the sub-agents that it started."""
+            """The session's own path, then those of the sub-agents that it started. In theirs nobody is USER."""
 
-        def messages(self, path: Path, tally: Counter[str]) -> Iterator[Message]:
-            """What was said in one file, in its order. `tally` counts `lines`, and of these the ones that could not be
-            used: `garbage`, `long`, and `torn` for a last line that is still being written. Raises OSError."""
+        def records(self, path: Path, since: str, tally: Counter[str]) -> Iterator[Record]:
+            """What stands in one transcript after the position `since` (from the start where it is empty), in its
+            order, in bounded memory. A `since` that does not fit the file, because another one took its place or it
+            was cut or written anew, reads from the start and counts `anew`.
+
+            `tally` accounts for every line, or row of a database: `lines` is the sum of `used`, `skipped:<reason>`,
+            `garbage`, `long` (passed over unread) and `torn` (a last line that is still being written: it is not
+            consumed, and comes whole in a later reading). Raises OSError, whose text says why, where nothing of it
+            can be read."""
 
 
-AGENT, INJECTED = "agent", "injected"
-LONGEST = 8 * 1024 * 1024  # bytes of a line; a longer one is passed over, so that memory stays bounded
-_CHUNK = 256 * 1024
+USER, AGENT, CALL, OUTCOME, INJECTED = "user", "agent", "call", "outcome", "injected"
+OK, FAILED = "ok", "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One piece of a conversation. `role` is AGENT for what the model said or had done (its texts and what it gave to
-    tools, never what tools answered), INJECTED for what hooks put before the model. Pieces of one message share an
-    `id`. `at` is seconds since the epoch, 0 where the host wrote no time."""
+class Session:
+    """One session of a host. `path` is what `records` wants: the transcript's file, or, where one database holds all
+    sessions, that file with the session's id below it. `modified` is seconds since the epoch, 0 where it cannot be
+    told."""
+
+    host: str
+    id: str
+    path: Path
+    cwd: str = ""
+    modified: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One piece of a conversation.
+
+    `role` is USER for a person's own words; AGENT for what the model said, never what it thought; CALL for what it gave
+    to a tool: `tool` is its name, `text` the texts of its input; OUTCOME for how a tool ended: `state` is "ok",
+    "failed" or "exit N", `text` the lines that tell an error and nothing else of what the tool put out; INJECTED for
+    what hooks put before the model. Pieces of one message share an `id`. `at` is seconds since the epoch, 0 where the
+    host wrote no time. From `position` reading goes on after this record.
+    """
 
     role: str
     id: str
     at: float
     text: str
+    tool: str = ""
+    state: str = ""
+    position: str = ""
 
 
-def json_lines(path: Path, marks: tuple[bytes, ...], tally: Counter[str]) -> Iterator[dict[str, Any]]:
-    """The objects of those lines that hold one of the `marks`, which are looked for as bytes: most of a transcript is
-    what tools answered, and is never parsed."""
-    import json
-
-    for line in _lines(path, tally):
-        text = line.strip()
-        if not text:
-            continue
-        whole = text.startswith(b"{") and text.endswith(b"}")
-        if whole and not any(mark in text for mark in marks):
-            continue
-        try:
-            value = json.loads(text) if whole else None
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict):
-            yield value
-        else:
-            tally["garbage" if line.endswith(b"\n") else "torn"] += 1
-
-
-def _lines(path: Path, tally: Counter[str]) -> Iterator[bytes]:
-    """Each line with its end; one that is longer than LONGEST is counted and left out."""
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(fd, "rb", buffering=_CHUNK) as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):  # a pipe would be waited for, for ever
-            raise OSError(f"not a regular file: {path}")
-        while line := file.readline(LONGEST):
-            tally["lines"] += 1
-            if len(line) < LONGEST or line.endswith(b"\n"):
-                yield line
-                continue
-            tally["long"] += 1
-            while line and not line.endswith(b"\n"):
-                line = file.readline(_CHUNK)
-
-
-def seconds(stamp: object) -> float:
-    """An ISO 8601 time as seconds since the epoch; 0 for anything else."""
+def modified(path: Path) -> float:
+    """When the file was last changed; 0 for one that cannot be looked at: reading it will say why."""
     try:
-        return datetime.fromisoformat(stamp).timestamp() if isinstance(stamp, str) else 0.0
-    except (ValueError, OverflowError, OSError):
+        return path.stat().st_mtime
+    except OSError:
         return 0.0
-
-
-def texts(value: object, depth: int = 8) -> Iterator[str]:
-    """Every text in a JSON value, as deep as a tool's input goes."""
-    if isinstance(value, str):
-        yield value
-    elif depth and isinstance(value, dict):
-        for part in value.values():
-            yield from texts(part, depth - 1)
-    elif depth and isinstance(value, list):
-        for part in value:
-            yield from texts(part, depth - 1)

@@ -1,0 +1,109 @@
+"""What a run may spend, and what it has spent: calls, dollars, time. The first bound that is reached ends it."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from khms.errors import Usage
+
+CALLS, BUDGET, DEADLINE, LIMIT = "calls", "budget", "deadline", "usage limit"
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+class Stopped(Exception):
+    """No further call is made in this run; `bound` is one of the four above, the message says more."""
+
+    def __init__(self, bound: str, why: str) -> None:
+        super().__init__(why)
+        self.bound = bound
+
+
+def seconds(text: str) -> float:
+    """`90m`, `2h`, `45s` or plain seconds; raises Usage for anything else."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    try:
+        found = float(number) * _UNITS[unit]
+    except ValueError:
+        found = -1.0
+    if not 0 < found < 1e9:
+        raise Usage(f"{text!r} is no length of time", hint="--deadline 90m, 2h or 45s")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The cost of one call, as its host reported it: None where the host reports none."""
+
+    cost_usd: float | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    model: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "cost_usd": self.cost_usd,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "model": self.model,
+        }
+
+
+def spent_from(value: Mapping[str, Any]) -> Spent:
+    cost = value.get("cost_usd")
+    return Spent(
+        float(cost) if isinstance(cost, int | float) else None,
+        int(value.get("tokens_in") or 0),
+        int(value.get("tokens_out") or 0),
+        str(value.get("model") or ""),
+    )
+
+
+@dataclass
+class Meter:
+    """Counts calls over all threads of a run, those of its earlier, killed processes included, and says when to stop.
+    A limit of 0 is none; `deadline` is a moment of `clock`."""
+
+    calls: int = 0
+    budget_usd: float = 0.0
+    deadline: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    made: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    models: set[str] = field(default_factory=set)
+    stopped: Stopped | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def allow(self) -> float:
+        """Seconds that are left for one more call (infinite where there is no deadline); raises Stopped."""
+        with self._lock:
+            if self.stopped:
+                raise self.stopped
+            left = self.deadline - self.clock() if self.deadline else float("inf")
+            if self.calls and self.made >= self.calls:
+                self._stop(CALLS, f"{self.made} calls are made, which is the limit")
+            if self.budget_usd and self.cost_usd >= self.budget_usd:
+                self._stop(BUDGET, f"{self.cost_usd:.2f} of {self.budget_usd:.2f} dollars are spent")
+            if left <= 0:
+                self._stop(DEADLINE, "the time for this run is over")
+            return left
+
+    def add(self, spent: Spent) -> None:
+        with self._lock:
+            self.made += 1
+            self.cost_usd += spent.cost_usd or 0.0
+            self.unpriced += spent.cost_usd is None
+            if spent.model:
+                self.models.add(spent.model)
+
+    def limit(self, why: str) -> Stopped:
+        """The host's own limit is reached: nothing more is asked in this run."""
+        with self._lock:
+            self.stopped = self.stopped or Stopped(LIMIT, why)
+            return self.stopped
+
+    def _stop(self, bound: str, why: str) -> None:
+        self.stopped = Stopped(bound, why)
+        raise self.stopped

@@ -1,0 +1,244 @@
+"""One bounded decision a MARK, each made durable before the next. MARKs of the journal come first, in its order; then
+an agent looks through the sessions for MARKs that nobody wrote, which are decided in the same way.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from khms.check.screening import screen
+from khms.model.finding import Finding
+from khms.model.mark import Mark
+from khms.model.verdict import ATTACH, CORRECT, NEW, NOT, Verdict
+from khms.pipeline import carry, generate, packet, propose
+from khms.pipeline.asking import Asked, Asker, Undecided
+from khms.pipeline.bounds import Stopped
+from khms.pipeline.carry import Carried, Decision, Run
+from khms.pipeline.checks import SECRET
+from khms.pipeline.digest import Chunk
+from khms.pipeline.gathering import Gathered
+from khms.pipeline.known import Known
+from khms.pipeline.packet import Packet
+from khms.pipeline.propose import ByAgent, asked_path
+from khms.pipeline.sources import Collected
+from khms.pipeline.task import Task
+from khms.store import schema
+
+One = TypeVar("One")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """`left` are the MARKs that stay open, each with the reason; `unread` the paths of chunks that nobody looked
+    through; `shown` what was or would be asked: (stage, text)."""
+
+    collected: Collected
+    known: Known
+    decisions: Mapping[str, Decision]
+    left: Mapping[str, str]
+    unread: frozenset[str] = frozenset()
+    shown: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    mark: Mark
+    label: str
+    packet: Packet
+
+
+@dataclass
+class _Evaluation:
+    """A run's decisions as they grow."""
+
+    task: Task
+    run: Run
+    collected: Collected
+    known: Known
+    earlier: Mapping[str, Decision]
+    gathered: Gathered
+    asker: Asker | None
+    durable: bool
+    following: int
+    decisions: dict[str, Decision] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+    shown: list[tuple[str, str]] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
+    done: int = 0
+
+    def decide(self, marks: Sequence[Mark], total: int) -> None:
+        """Decides `marks`, as many at once as the configuration allows. All of one lot are shown what was known before
+        it, and count in their order: a run that was killed within a lot comes to the same."""
+        lot = int(self.task.config["nightly.parallel"]) if self.task.by_agent else 1
+        for start in range(0, len(marks), lot):
+            batch = marks[start : start + lot]
+            made: dict[str, Decision | Exception] = {}
+            asked = []
+            for offset, mark in enumerate(batch):
+                self.task.progress(self.done + offset, total)
+                if (carried := self._carried(mark)) is not None:
+                    made[mark.id] = carried
+                elif (held := self._held_back(mark)) is not None:
+                    made[mark.id] = self._keep(held)
+                else:
+                    asked.append(self._question(mark, f"C{self.following + offset}"))
+            if not self.durable:
+                self.shown += [(f"evaluate {one.mark.id}", one.packet.text) for one in asked]
+            if not self.durable and self.task.by_agent:
+                self.left |= {one.mark.id: "a rehearsal asks no agent" for one in asked}
+            else:
+                answers = _side_by_side(asked, self._ask)
+                made |= {one.mark.id: answer for one, answer in zip(asked, answers, strict=True)}
+            for mark in batch:
+                if mark.id in made:
+                    self._take(mark, made[mark.id])
+            self.done += len(batch)
+
+    def _carried(self, mark: Mark) -> Decision | None:
+        """What an earlier process decided, unless it attaches to a candidate that is not there any more."""
+        held = self.earlier.get(mark.id)
+        if held is not None and held.verdict.kind == ATTACH and held.verdict.to not in self.known.labels:
+            return None
+        return held
+
+    def _question(self, mark: Mark, label: str) -> _Question:
+        page = self.collected.page(mark)
+        target, nearest = self.task.config["nightly.packet_chars"], self.task.config["nightly.nearest"]
+        excerpt = generate.excerpt(mark, self.gathered.chunks)
+        shown = packet.build(page, mark, self.known, target=target, nearest=nearest, excerpt=excerpt)
+        return _Question(mark, label, shown)
+
+    def _held_back(self, mark: Mark) -> Decision | None:
+        """The decision about a MARK with a secret in it, which is shown to no proposer."""
+        page = self.collected.page(mark)
+        found = [hit for hit in screen("\n".join(page.lines[mark.line - 1 : mark.end])) if hit.kind == SECRET]
+        if not found:
+            return None
+        names = ", ".join(dict.fromkeys(hit.id for hit in found))
+        verdict = Verdict(NOT, reason=f"it holds what looks like a secret ({names}); without it the line is read anew")
+        return Decision(mark.id, verdict, held_back=tuple(f"{hit.kind} {hit.id}: {hit.snippet}" for hit in found))
+
+    def _ask(self, one: _Question) -> Decision:
+        """Raises Undecided where the MARK stays open, and what else ends the run."""
+        name = self.task.proposer.name
+        proposer = self.task.proposer
+        if isinstance(proposer, ByAgent) and self.asker is not None:
+            proposer = proposer.within(self.asker, self.task.folder(self.run))
+        verdict = proposer.propose(one.packet)
+        if wrong := propose.faults(verdict, one.packet):
+            raise Undecided(f"the answer of {name} does not count: {'; '.join(wrong)}")
+        return self._keep(
+            Decision(
+                mark=one.mark.id,
+                verdict=verdict,
+                label=one.label if verdict.kind in (NEW, CORRECT) else "",
+                proposer=name,
+                nearest=one.packet.nearest,
+                shown=one.packet.shown,
+                over=one.packet.over,
+            )
+        )
+
+    def _keep(self, decision: Decision) -> Decision:
+        if self.durable:
+            carry.keep(self.task.base, self.run, decision)
+        return decision
+
+    def _take(self, mark: Mark, made: Decision | Exception) -> None:
+        if isinstance(made, Stopped | Undecided):
+            self.left[mark.id] = f"{made.bound}: {made}" if isinstance(made, Stopped) else str(made)
+            return
+        if isinstance(made, Exception):
+            raise made
+        self.decisions[mark.id] = made
+        if made.label:
+            self.following = max(self.following, int(made.label[1:]) + 1)
+            proposal = made.verdict.proposal
+            assert proposal is not None
+            self.known.add(made.label, proposal.title, proposal.body, proposal.type)
+
+    def find(self) -> tuple[Mark, ...]:
+        """The MARKs that an agent finds in the sessions and nobody decided yet; `collected` grows by them."""
+        chunks = self.gathered.chunks
+        if not self.task.config["nightly.generate"] or not chunks:
+            return ()
+        if not self.durable:
+            self.shown += [(f"generate {c.path}", generate.prompt(c, self.run.id).text) for c in chunks]
+            return ()
+        asker, folder = self.asker, self.task.folder(self.run)
+
+        def ask(chunk: Chunk) -> dict[str, Any]:
+            assert asker is not None
+            asked = Asked.load(asked_path(folder, chunk.id))
+            prompt = generate.prompt(chunk, self.run.id)
+            return asker.ask(prompt, generate.wrong, asked, schema.definition(generate.SCHEMA))
+
+        written = [mark for page in self.collected.pages.values() for mark in page.marks]
+        known = generate.Known(written, self.known.least)
+        pages = dict(self.collected.pages)
+        fresh: list[Mark] = []
+        lot = int(self.task.config["nightly.parallel"])
+        for start in range(0, len(chunks), lot):
+            batch = chunks[start : start + lot]
+            for chunk, value in zip(batch, _side_by_side(batch, ask), strict=True):
+                if isinstance(value, Stopped):
+                    self.unread.add(chunk.path)
+                elif isinstance(value, Undecided):
+                    said = f"no MARKs were found in this piece of a session, for no answer counts: {value}"
+                    self.task.problems.append(Finding("KH001", "warning", chunk.path, 0, said, "mark by hand"))
+                elif isinstance(value, Exception):
+                    raise value
+                else:
+                    found = generate.marks(chunk, value, known)
+                    self.task.told.extend(f"left out {said}" for said in found.left_out)
+                    new = [mark for mark in found.marks if mark.id not in self.collected.receipts]
+                    if new:
+                        pages[chunk.path] = found.page
+                        fresh += new
+        self.collected = replace(self.collected, pages=pages, open=(*self.collected.open, *fresh))
+        return tuple(fresh)
+
+
+def evaluate(
+    task: Task,
+    run: Run,
+    collected: Collected,
+    known: Known,
+    carried: Carried | None,
+    gathered: Gathered,
+    *,
+    durable: bool = True,
+) -> Evaluated:
+    """Asks the proposer about each MARK that is not decided yet. Not `durable` is a rehearsal: nothing is written and
+    no agent is asked."""
+    held = {chunk.path: chunk.page.data for chunk in gathered.chunks}
+    collected = replace(collected, held=held)
+    used = [decision.label for decision in (carried.decisions if carried else {}).values() if decision.label]
+    following = max((int(label[1:]) for label in used), default=0) + 1
+    earlier = carried.decisions if carried else {}
+    asker = task.asker(run) if task.by_agent and durable else None
+    work = _Evaluation(task, run, collected, known, earlier, gathered, asker, durable, following)
+    total = len(collected.open)
+    work.decide(collected.open, total)
+    found = work.find()
+    work.decide(found, total + len(found))
+    task.progress(total + len(found), total + len(found))
+    unread = frozenset(work.unread)
+    return Evaluated(work.collected, known, work.decisions, work.left, unread, tuple(work.shown))
+
+
+def _side_by_side(items: Sequence[One], work: Callable[[One], Made]) -> list[Made | Exception]:
+    """What `work` gives or raises for each item, all at the same time."""
+
+    def one(item: One) -> Made | Exception:
+        try:
+            return work(item)
+        except Exception as error:
+            return error
+
+    if len(items) < 2:
+        return [one(item) for item in items]
+    with ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(one, items))

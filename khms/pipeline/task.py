@@ -1,0 +1,64 @@
+"""What a run of nightly works with, before it has decided anything."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from khms.config import Config
+from khms.model.finding import Finding
+from khms.pipeline.asking import Asked, Asker
+from khms.pipeline.bounds import Meter
+from khms.pipeline.carry import Run
+from khms.pipeline.confinement import Guard
+from khms.pipeline.propose import ByAgent, Proposer
+from khms.pipeline.sources import Window
+from khms.store.layout import Base
+from khms.store.repo import Repo
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """`told` is what a person should hear beside the result; `left_alone` knows the sessions that their user kept to
+    himself."""
+
+    base: Base
+    repo: Repo
+    config: Config
+    window: Window
+    cap: int
+    proposer: Proposer
+    progress: Progress
+    meter: Meter
+    left_alone: Callable[[str], bool]
+    problems: list[Finding] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def by_agent(self) -> bool:
+        return isinstance(self.proposer, ByAgent)
+
+    @property
+    def reads_sessions(self) -> bool:
+        """Whether this run looks into sessions at all: only an agent is shown them, and never for one MARK alone."""
+        return self.by_agent and not self.window.only_mark
+
+    def folder(self, run: Run) -> Path:
+        return self.base.carry / run.id
+
+    def asker(self, run: Run) -> Asker:
+        """Who asks for this run. What its earlier processes spent is counted."""
+        assert isinstance(self.proposer, ByAgent)
+        made = Asker(
+            agent=self.proposer.agent,
+            meter=self.meter,
+            guard=Guard(self.base, self.repo.folder),
+            run=run.id,
+            seconds=float(self.config["nightly.call_seconds"]),
+            repair=bool(self.config["nightly.repair"]),
+        )
+        if not self.meter.made:
+            for path in sorted((self.folder(run) / "asked").glob("*.json")):
+                made.resume(Asked.load(path))
+        return made
