@@ -44,6 +44,7 @@ class Tool:
 
 TOOLS = (
     Tool("itself", "khms, both channels", "hybrid"),
+    Tool("itself", "khms[quality], both channels", "minilm", timed=False),
     Tool("itself", "khms, by words", "lexical", timed=False),
     Tool("itself", "khms, by vectors", "dense", timed=False),
     Tool("memsearch", "memsearch, MiniLM + BM25"),

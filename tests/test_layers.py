@@ -18,7 +18,7 @@ LAYERS = (
 ABOVE_ALL = ("__init__", "__main__")
 HEAVY = {
     "click", "detect_secrets", "frontmatter", "git", "jinja2", "jsonschema", "jsonschema_rs", "markdown_it",
-    "model2vec", "numkong", "numpy", "platformdirs", "rich", "tantivy", "yaml",
+    "model2vec", "numkong", "numpy", "onnxruntime", "platformdirs", "rich", "tantivy", "yaml",
 }  # fmt: skip
 # What hooks and `mark` load at every moment of a session.
 LIGHT = (

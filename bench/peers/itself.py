@@ -1,7 +1,7 @@
 """khms itself, measured the way the others are: a folder of Markdown taken over as it is, asked through its library.
 
 The modes are its channels: hybrid is what `khms recall` does, lexical the same by words alone, dense the bare nearness
-of vectors.
+of vectors; and minilm, which is hybrid with the model of khms[quality].
 """
 
 import subprocess
@@ -12,6 +12,7 @@ from pathlib import Path
 from khms import __version__
 
 NAME, VERSION, LICENCE = "khms", __version__, "MIT"
+MINILM = "minilm"
 HOW = "khms init --adopt DOCS; khms index; khms recall QUERY -n 10"
 _KHMS = str(Path(sys.executable).with_name("khms"))
 
@@ -38,14 +39,15 @@ def opened(documents: Path, state: Path, place: Path, mode: str) -> Callable[[st
     from khms.measure.evaluation import CHANNELS, askers_of
     from khms.store.layout import Base
 
-    if mode not in CHANNELS:
+    if mode not in (*CHANNELS, MINILM):
         raise ValueError(f"there is no channel {mode!r}")
-    for words in (("init", "--adopt", "."), ("index",)):
+    channel, model = ("hybrid", MINILM) if mode == MINILM else (mode, "")
+    for words in (("init", "--adopt", "."), ("config", "set", "recall.model", model), ("index",)):
         done = subprocess.run([_KHMS, *words], cwd=documents, capture_output=True, encoding="utf-8", check=False)
         if done.returncode not in (0, 1):  # 1: a file was left out, as an empty one is
             raise RuntimeError(f"khms {' '.join(words)}: {done.stderr}")
     current.keep()  # as the server does
-    ask = askers_of(Base(documents), load(documents), (mode,), False)[0][mode]
+    ask = askers_of(Base(documents), load(documents), (channel,), False)[0][channel]
     return lambda question: [f"{name}.md" for name in ask(question, 10)]
 
 

@@ -98,8 +98,9 @@ def _set_default(session: Session, base: "Base") -> None:
 
 def _index(session: Session, base: "Base") -> None:
     from khms.index import sync
+    from khms.index.catchup import NEW
 
-    report = sync.refresh(base, config=configuration.load(base.root))
+    report = sync.refresh(base, config=configuration.load(base.root), vectors=NEW)
     session.say(f"{report.docs} documents can be recalled")
     for skipped in report.skipped:
         session.note(f"cannot be read: {one_line(str(skipped))}")

@@ -102,6 +102,7 @@ def _forget(session: Session) -> None:
     """Builds the index anew: what was in it of the words must not linger in its files, nor in those of the past."""
     from khms.errors import KhmsError
     from khms.index import manifest, past, sync
+    from khms.index.catchup import NEW
     from khms.store import files
 
     try:
@@ -111,7 +112,7 @@ def _forget(session: Session) -> None:
     if not (session.base.index / manifest.NAME).exists():
         return
     try:
-        sync.refresh(session.base, rebuild=True, config=session.config)
+        sync.refresh(session.base, rebuild=True, config=session.config, vectors=NEW)
     except KhmsError as error:
         session.note(f"the index still holds the words: {error.message} (khms index --rebuild)")
 

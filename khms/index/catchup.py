@@ -27,6 +27,7 @@ from khms.store.layout import Base
 LATER, NEW, ALL = "later", "new", "all"  # what a refresh does: none; those that wait; also those of another model
 # Documents that a question brings up to date on its way, some two seconds' worth; more are left to `khms index`.
 MOST_ON_THE_WAY = 3000
+SLOW_ON_THE_WAY = 64  # of a slow model; as many are encoded in one turn at the lock, some three seconds' worth
 DEAD = 2.0 / 3  # share of the documents in the files that must still be there, or the files are written anew
 
 
@@ -35,9 +36,14 @@ def waiting(known: Manifest) -> int:
     return known.slots - (known.vectors.upto if known.vectors else 0)
 
 
+def most_on_the_way(choice: Chosen) -> int:
+    return SLOW_ON_THE_WAY if choice.slow else MOST_ON_THE_WAY
+
+
 def catch_up(base: Base, rules: Rules, known: Manifest, choice: Chosen, mode: str) -> Extent | None:
-    """What the manifest should say of the vectors once this is done: those of the model `choice`, for all documents, or
-    what it says now where that has to wait. Raises Unavailable where the model cannot be loaded, Damaged."""
+    """What the manifest should say of the vectors once this is done: those of the model `choice`, for all documents (of
+    a slow one, for the next few), or what it says now where that has to wait. Raises Unavailable where the model cannot
+    be loaded, Damaged."""
     folder = base.index / known.generation
     extent = known.vectors
     if extent is not None and damage(folder, extent):
@@ -53,17 +59,19 @@ def catch_up(base: Base, rules: Rules, known: Manifest, choice: Chosen, mode: st
     reader = Reader(folder, known.language)
     start = 0 if extent is None or other else extent.upto
     left = reader.from_slot(start)
-    if mode != ALL and len(left) > MOST_ON_THE_WAY:
+    most = most_on_the_way(choice)
+    if mode != ALL and len(left) > most:
         return known.vectors
+    slots = sorted(left)[: most if choice.slow else None]
     model = model or load(choice)
     if extent is None or other:
         extent = begun(next_name(folder), model)
     feed = Feed(folder, extent, model)
-    texts = _texts(base, rules, left)
-    for slot in sorted(left):
+    texts = _texts(base, rules, {slot: left[slot] for slot in slots})
+    for slot in slots:
         if slot in texts:
             feed.add(slot, texts[slot])
-    feed.skip(known.slots - 1)
+    feed.skip(known.slots - 1 if len(slots) == len(left) else slots[-1])
     return _reclaimed(folder, feed.finish(), known)
 
 

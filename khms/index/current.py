@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from khms.index.embedding import Model
     from khms.index.manifest import Mark
     from khms.index.meaning import Meaning
+    from khms.index.models import Chosen
     from khms.index.sync import Report
     from khms.index.vector import Vectors
 
@@ -93,20 +94,24 @@ def _hold(base: Base, opened: _Kept) -> None:
 def meaning(base: Base, config: Mapping[str, Any], reader: Reader, known: Manifest) -> tuple[Meaning | None, str]:
     """The channels of the embedding model over an opened index, and what a reader of the answer must know of them: why
     there are none, or what they leave out."""
-    from khms.index import models
+    from functools import partial
+
+    from khms.index import graph, models
     from khms.index.catchup import waiting
     from khms.index.vector import Vectors
 
     extent = known.vectors
     try:
         choice = models.chosen(base, config)
+        if not affordable(choice):
+            return None, f"by words alone: {choice.packed} answers in the server only (khms server start)"
         if extent is None:
             return None, "by words alone: there are no vectors yet (khms index makes them)"
         model = models.load(choice) if choice.id in ("", extent.model) else None
         if model is None or model.id != extent.model or model.dimension != extent.dimension:
             return None, "by words alone: the vectors are another model's (khms index makes new ones)"
         vectors = Vectors(base.index / known.generation, extent)  # looks at the files, whatever was kept
-        found = _meaning(base, reader, vectors, model)
+        found = _meaning(base, reader, vectors, model, partial(graph.opened, vectors.folder, known, config))
     except Unavailable as error:
         return None, f"by words alone: {error.message}"
     except Damaged as error:
@@ -116,14 +121,21 @@ def meaning(base: Base, config: Mapping[str, Any], reader: Reader, known: Manife
     return found, said
 
 
-def _meaning(base: Base, reader: Reader, vectors: Vectors, model: Model) -> Meaning:
+def affordable(choice: Chosen) -> bool:
+    """Whether a question may be answered by this model in this process."""
+    from khms.index import models
+
+    return not choice.slow or _kept is not None or models.loaded(choice)
+
+
+def _meaning(base: Base, reader: Reader, vectors: Vectors, model: Model, graph: Callable[[], Any]) -> Meaning:
     from khms.index.meaning import Meaning
 
     held = _kept.get(str(base.root)) if _kept is not None else None
     if held is None or held.reader is not reader:
-        return Meaning(reader, vectors, model)
+        return Meaning(reader, vectors, model, graph())
     if held.meaning is None or held.meaning[0] is not model:
-        held.meaning = (model, Meaning(reader, vectors, model))
+        held.meaning = (model, Meaning(reader, vectors, model, graph()))
     return held.meaning[1]
 
 

@@ -84,6 +84,8 @@ def _candidate(place: Place, path: str, page: markdown.Page) -> tuple[Document, 
             for label, heading, body, line in found
             if label
         )
+    if "change" in page.meta:  # of another card's status: it says nothing itself
+        return ()
     card = card_from(page.meta, page.body, path, page.body_line)
     folder = place.id.split("/")[-2]
     state = folder if folder in ("deferred", "dropped") else "waiting"

@@ -39,6 +39,12 @@ class Model:
     """`id` is the hash of its files. `table` has a row for each piece. `cut` gives a text's pieces as far as the model
     looks at it."""
 
+    kind = "words"  # by which ranking knows what its figures mean
+    # Mean and spread of a question's cosines by each reading (khms/index/meaning.py), as they lie over the development
+    # sets.
+    usual: tuple[tuple[float, float], ...] = ((0.55, 0.06), (0.27, 0.085), (0.0, 0.11))
+    at_once = 512  # chunks that are gathered before they are encoded and written
+
     def __init__(self, identity: str, table: NDArray[Any], cut: Callable[[str], list[int]]) -> None:
         self.id, self.table, self.cut = identity, table, cut
 
@@ -47,8 +53,9 @@ class Model:
         return int(self.table.shape[1])
 
     @cached_property
-    def common(self) -> NDArray[Any]:
-        """The direction of the mean of all vectors: what they share says nothing of any text."""
+    def common(self) -> NDArray[Any] | None:
+        """The direction of the mean of all vectors: what they share says nothing of any text. None where they share
+        none."""
         from khms.index.arrays import np
 
         wide = np.int32 if self.table.dtype == np.int8 else np.float64

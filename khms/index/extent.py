@@ -56,6 +56,34 @@ class Extent:
         return value | {part: [held.size, held.crc, held.at] for part in PARTS for held in [self.part(part)]}
 
 
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph over the first `rows` vectors of the set `of`, in a file of its own."""
+
+    name: str
+    of: str
+    model: str
+    dimension: int
+    rows: int
+    file: Part
+
+    def path(self, folder: Path) -> Path:
+        return folder / f"graph-{self.name}"
+
+    def as_json(self) -> dict[str, Any]:
+        value = {key: getattr(self, key) for key in ("name", "of", "model", "dimension", "rows")}
+        return value | {"file": [self.file.size, self.file.crc, self.file.at]}
+
+
+def graph_from(value: Mapping[str, Any]) -> Graph:
+    """Raises KeyError, TypeError or ValueError where it is not what `as_json` gives."""
+    name = str(value["name"])
+    if not name.isdigit():
+        raise ValueError(value)
+    made = str(value["of"]), str(value["model"]), int(value["dimension"]), int(value["rows"])
+    return Graph(name, *made, Part(*map(int, value["file"])))
+
+
 def extent_from(value: Mapping[str, Any]) -> Extent:
     """Raises KeyError, TypeError or ValueError where it is not what `as_json` gives."""
     found = Extent(

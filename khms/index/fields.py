@@ -7,6 +7,8 @@ stored; what a hit needs is one packed record, and the best line is read from th
 
 from __future__ import annotations
 
+from sys import intern
+
 from khms.config import LANGUAGES
 from khms.errors import Refused
 from khms.index.text import STOP_WORDS, Terms, fold, terms
@@ -163,24 +165,28 @@ def pack(document: Document) -> bytes:
     return _FIELD.join(t.replace(_FIELD, " ") for t in texts).encode("utf-8", "replace")
 
 
+def _edge(text: str) -> tuple[str, str]:
+    rel, _, target = text.partition(" ")
+    return rel, target
+
+
 def unpack(record: bytes) -> Document:
     """The document of a packed record; ValueError where it is none."""
     texts = record.decode("utf-8").split(_FIELD)
     identity, kind, path, line, title, tags, type_, status, scope, evidence, date, level, links = texts
-    edges = [edge.partition(" ") for edge in links.split(_ITEM) if edge]
     return Document(
         identity,
-        kind,
+        intern(kind),
         path,
         int(line),
         title,
         "",
-        tuple(tag for tag in tags.split(_ITEM) if tag),
-        type_,
-        status,
-        scope,
-        evidence,
+        tuple(map(intern, tags.split(_ITEM))) if tags else (),
+        intern(type_),
+        intern(status),
+        intern(scope),
+        intern(evidence),
         date,
-        level,
-        tuple((rel, target) for rel, _, target in edges),
+        intern(level),
+        tuple(map(_edge, links.split(_ITEM))) if links else (),
     )

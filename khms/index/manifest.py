@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import zlib
 
-from khms.index.extent import Extent, extent_from
+from khms.index.extent import Extent, Graph, extent_from, graph_from
 from khms.index.fields import VERSION
 from khms.store import files
 from khms.values import dataclass
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "manifest.json"
+LOCK = "index.lock"  # held by whoever changes it
 SCHEMA = "khms.index/1"
 # A file's size, modification time in nanoseconds, inode, and the time of its last change of any kind. Nobody can set
 # that one, so it tells an edit in place that keeps size and time.
@@ -47,6 +48,7 @@ class Manifest:
     stored: Mapping[str, Stored]
     slots: int = 0  # the first that no document ever had
     vectors: Extent | None = None
+    graph: Graph | None = None
 
     @property
     def language(self) -> str:
@@ -104,6 +106,7 @@ def _manifest(value: Any) -> Manifest:
         stored={name: (int(size), int(at), str(digest)) for name, (size, at, digest) in value["stored"].items()},
         slots=int(value["slots"]),
         vectors=extent_from(value["vectors"]) if value["vectors"] else None,
+        graph=graph_from(value["graph"]) if value.get("graph") else None,
     )
 
 
@@ -132,6 +135,7 @@ def save(folder: Path, manifest: Manifest) -> None:
         "stored": manifest.stored,
         "slots": manifest.slots,
         "vectors": manifest.vectors and manifest.vectors.as_json(),
+        "graph": manifest.graph and manifest.graph.as_json(),
     }
     text = json.dumps(value, separators=(",", ":")).encode()
     files.write_atomic(folder / NAME, _sum(text) + text[1:])

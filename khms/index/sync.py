@@ -17,15 +17,15 @@ from typing import Any
 
 from khms.config import load
 from khms.errors import Busy, KhmsError, Unavailable
-from khms.index import manifest, models, sources, vector
-from khms.index.catchup import ALL, LATER, MOST_ON_THE_WAY, NEW, catch_up, clear_away, next_name, waiting
+from khms.index import current, graph, manifest, models, sources, vector
+from khms.index.catchup import ALL, LATER, NEW, catch_up, clear_away, most_on_the_way, next_name, waiting
 from khms.index.changes import Changes, Lost, changes, missing
 from khms.index.documents import documents
 from khms.index.extent import Extent
 from khms.index.freshness import look
 from khms.index.lexical import Damaged, Reader
 from khms.index.looks import Looks
-from khms.index.manifest import NOTHING, Manifest, Mark, Unusable, mark
+from khms.index.manifest import LOCK, NOTHING, Manifest, Mark, Unusable, mark
 from khms.index.reading import content
 from khms.index.sources import Place, Rules
 from khms.index.vector import Feed, begun
@@ -36,9 +36,9 @@ from khms.store import files, local
 from khms.store.layout import Base
 from khms.store.lock import hold
 
-LOCK = "index.lock"
 LOOKS = "index.looks"
 WAIT_SECONDS = 2.0
+PATIENT = 60.0  # seconds that one waits who has gone half the way
 TURN = 0.02  # seconds between two tries
 # What was written this shortly before a look may be written again without its time changing.
 RACY_NS = 20_000_000
@@ -50,7 +50,8 @@ class Report:
     """`docs` counts documents; `added`, `updated`, `removed` count files. `skipped` is everything in the base that
     could not be indexed, not only what this refresh read. `rebuilt` says why an index that was there could not be used,
     None where it could or there was none. `waiting` counts documents without a vector yet; `wordless` says why none
-    could be made."""
+    could be made; `vast` says that there are so many vectors that a graph is to find the nearest, `graphless` why none
+    can."""
 
     docs: int
     added: int = 0
@@ -61,6 +62,8 @@ class Report:
     elapsed_ms: float = 0.0
     waiting: int = 0
     wordless: str = ""
+    vast: bool = False
+    graphless: str = ""
 
 
 def refresh(
@@ -77,6 +80,27 @@ def refresh(
     refreshes it for longer than `wait` seconds, Unavailable where the index cannot be written or git fails."""
     started = time.perf_counter()
     config = config if config is not None else load(base.root)
+    first = last = _locked(base, config, rebuild, progress, wait, vectors)
+    # What a slow model leaves waiting is done in further turns, so that others come to the lock between two of them,
+    # and what is done stays done if this is killed.
+    total = left = first.waiting if vectors == ALL else 0
+    while left and not last.wordless:
+        if progress is not None:
+            progress(total - left, total)
+        time.sleep(3 * TURN)
+        last = _locked(base, config, False, None, max(wait, PATIENT), vectors)
+        left = last.waiting if last.waiting < left else 0
+    graphless = graph.build(base, config, progress) if vectors == ALL and last.vast else ""
+    elapsed = round((time.perf_counter() - started) * 1000, 1)
+    counts = {name: getattr(first, name) for name in ("added", "updated", "removed", "rebuilt")}
+    return replace(last, **counts, elapsed_ms=elapsed, graphless=graphless)
+
+
+def _locked(
+    base: Base, config: Mapping[str, Any], rebuild: bool, progress: Progress | None, wait: float, vectors: str
+) -> Report:
+    """One refresh, under the lock. Raises as `refresh` does."""
+    started = time.perf_counter()
     rules = sources.rules(base, config)
     encoding = _Encoding(base, config, vectors)
     local.make(base)
@@ -85,7 +109,9 @@ def refresh(
     def by_another() -> Report | None:
         """The report, where another process looked at all since this one came."""
         known = _usable(base, rules)[0] if not rebuild and looks.done_since() else None
-        return _as_left(base, rules, known, started) if known is not None and _complete(known, vectors) else None
+        if known is None or not _complete(known, vectors):
+            return None
+        return replace(_as_left(base, rules, known, started), vast=graph.wanted(known, config))
 
     with contextlib.ExitStack() as stack:
         left = _turn(stack, base.locks / LOCK, wait, by_another)
@@ -135,10 +161,15 @@ def _complete(known: Manifest, vectors: str) -> bool:
 
 def _as_left(base: Base, rules: Rules, known: Manifest, started: float) -> Report:
     """The report of a refresh whose work another process did in the meantime."""
-    skipped = [Finding(found[0], "error", path, *found[1:]) for path, found in sorted(known.skipped.items())]
-    missed = (*missing(base.root, rules), *skipped)
+    missed = (*missing(base.root, rules), *(found for _, found in sorted(_skipped(known).items())))
     elapsed = round((time.perf_counter() - started) * 1000, 1)
     return Report(known.docs, skipped=missed, elapsed_ms=elapsed, waiting=waiting(known))
+
+
+def _skipped(known: Manifest) -> dict[str, Finding]:
+    """The findings by path; one whose name is not UTF-8 is shown as `reading` shows it."""
+    shown = {path: path.encode("utf-8", "replace").decode("utf-8") for path in known.skipped}
+    return {path: Finding(found[0], "error", shown[path], *found[1:]) for path, found in known.skipped.items()}
 
 
 def verify(base: Base) -> str:
@@ -149,7 +180,9 @@ def verify(base: Base) -> str:
             return "there is no index yet"
         wrong = manifest.damage(base.index, known, thorough=True)
         if not wrong and known.vectors is not None:
-            wrong = vector.damage(base.index / known.generation, known.vectors, thorough=True)
+            folder = base.index / known.generation
+            wrong = vector.damage(folder, known.vectors, thorough=True)
+            wrong = wrong or (graph.damage(folder, known.graph, thorough=True) if known.graph else "")
         return wrong or _miscounted(base, known)
     except (Unusable, Damaged) as error:
         return str(error)
@@ -195,10 +228,11 @@ class _Encoding:
             return None
         if known is not None and (known.vectors is None or waiting(known)):
             return None
-        if known is not None and self.mode != ALL and files > MOST_ON_THE_WAY:
-            return None
         try:
             choice = models.chosen(self.base, self.config)
+            much = files > most_on_the_way(choice)
+            if self._unaffordable(choice) or (much and (choice.slow or (known is not None and self.mode != ALL))):
+                return None
             if known is not None and known.vectors is not None and known.vectors.model != choice.id:
                 return None
             model = models.load(choice)
@@ -207,12 +241,18 @@ class _Encoding:
             return None
         return Feed(folder, known.vectors if known and known.vectors else begun(next_name(folder), model), model)
 
+    def _unaffordable(self, choice: models.Chosen) -> bool:
+        return self.mode != ALL and not current.affordable(choice)
+
     def catch_up(self, rules: Rules, known: Manifest) -> Manifest:
         """The manifest after those that waited have theirs; saved if it says more than before."""
         if self.mode == LATER or self.failed:
             return known
         try:
-            extent = catch_up(self.base, rules, known, models.chosen(self.base, self.config), self.mode)
+            choice = models.chosen(self.base, self.config)
+            if self._unaffordable(choice):
+                return known
+            extent = catch_up(self.base, rules, known, choice, self.mode)
         except Unavailable as error:
             self.failed = error.message
             return known
@@ -254,7 +294,7 @@ class _Refresh:
         self.generation = known.generation if known else self._next()
         if known:
             self.slots, self.extent = known.slots, known.vectors
-            self.skipped = {path: Finding(s[0], "error", path, *s[1:]) for path, s in known.skipped.items()}
+            self.skipped = _skipped(known)
         wrote = self._apply(found)
         looked |= look(self.base, self.folders - looked.keys())
         new = self._manifest(found, looked, wrote)
@@ -272,6 +312,7 @@ class _Refresh:
             skipped,
             waiting=waiting(new),
             wordless=self.encoding.failed,
+            vast=graph.wanted(new, self.encoding.config),
         )
 
     def _apply(self, found: Changes) -> bool:
@@ -280,7 +321,7 @@ class _Refresh:
         todo = [
             (path, there, spot)
             for path, there in sorted(found.paths.items())
-            if (spot := sources.place(self.rules, path)) is not None
+            if (spot := sources.place(self.rules, path)) is not None and not self._settled(path, there, found.loose)
         ]
         with contextlib.ExitStack() as stack:
             writer = reader = feed = None
@@ -311,14 +352,21 @@ class _Refresh:
                 self.extent = feed.finish()
         return writer is not None
 
+    def _settled(self, path: str, there: bool, loose: frozenset[str]) -> bool:
+        """Whether the file looks as it did when it was last read, long enough after it was written."""
+        old = self.known.seen.get(path) if self.known else None
+        if not (old and self.known and there and old[0] != NOTHING):
+            return False
+        if mark(self.base.root / path) != old[0] or _touched(old[0]) >= self.known.at - RACY_NS:
+            return False
+        if path in loose:
+            self.seen[path] = old
+        return True
+
     def _read(self, path: str, there: bool, spot: Place, loose: bool) -> tuple[Document, ...] | None:
         """The documents that `path` holds now, none where it is gone or skipped; None where nothing has changed."""
         old = self.known.seen.get(path) if self.known else None
         before = mark(self.base.root / path) if there else NOTHING
-        if old and self.known and before == old[0] != NOTHING and _touched(before) < self.known.at - RACY_NS:
-            if loose:
-                self.seen[path] = old
-            return None
         data = content(self.base.root, self.rules, path) if before != NOTHING else None
         digest = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else ""
         self.folders.update(_parents(path) if before != NOTHING else ())
@@ -363,6 +411,7 @@ class _Refresh:
             stored,
             self.slots,
             self.extent,
+            known.graph if known else None,
         )
 
     def _next(self) -> str:

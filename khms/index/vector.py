@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from khms.model.document import Document
 
 _RECORD = struct.Struct("<3I")
-AT_ONCE = 512  # chunks that are gathered before they are encoded and written
 
 
 def begun(name: str, model: Model) -> Extent:
@@ -98,7 +97,7 @@ class Feed:
         texts = chunks(document)
         self._waiting.append((slot, texts))
         self._count += len(texts)
-        if self._count >= AT_ONCE:
+        if self._count >= self._model.at_once:
             self._write()
 
     def skip(self, slot: int) -> None:

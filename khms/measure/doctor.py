@@ -221,7 +221,7 @@ def _model(patient: Patient) -> Result:
     model = in_force(patient.base, patient.config, manifest.load(patient.base.index))
     if not model.missing:
         return Result("model", OK, str(model))
-    return Result("model", NOTE, f"recall goes by words alone, not by {model}: {model.missing}", "", model.mend)
+    return Result("model", NOTE, f"{model}: {model.remark}", "", model.mend)
 
 
 def _generated(patient: Patient) -> Iterator[Result]:

@@ -25,6 +25,13 @@ class InForce:
     only_server: bool = False
     missing: str = ""
     mend: str = ""
+    left: int = 0  # documents that alone it does not answer for; 0 where it answers for none or for all
+
+    @property
+    def remark(self) -> str:
+        """What `missing` means for whoever asks; empty where nothing is."""
+        part = f" for {self.left} documents" if self.left else ""
+        return f"recall goes by words alone{part}: {self.missing}" if self.missing else ""
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name or None, "only_server": self.only_server, "missing": self.missing, "mend": self.mend}
@@ -44,9 +51,9 @@ def in_force(base: Base, config: Mapping[str, Any], known: Manifest | None) -> I
         choice = models.chosen(base, config)
     except Unavailable as error:
         return InForce(wanted or SHIPPED, wanted in models.PACKED, error.message, error.hint)
-    missing = ""
+    missing, left = "", 0
     if known is not None and known.vectors is not None and choice.id and known.vectors.model != choice.id:
         missing = "the vectors are another model's"
     elif known is not None and waiting(known) > most_on_the_way(choice):  # fewer get theirs with the next question
-        missing = f"{waiting(known)} documents have no vector yet"
-    return InForce(choice.name, choice.slow, missing, INDEX if missing else "")
+        missing, left = "there are no vectors yet", waiting(known) if known.vectors else 0
+    return InForce(choice.name, choice.slow, missing, INDEX if missing else "", left)

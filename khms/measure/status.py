@@ -217,7 +217,7 @@ def _index(base: Base, config: Config, problems: _Problems) -> tuple[int | None,
     vectors = {"model": held and held.model, "dim": held and held.dimension}
     model = in_force(base, config, known)
     if model.missing and known:
-        problems.append(Problem(f"recall goes by words alone: {model.missing}", "", model.mend))
+        problems.append(Problem(model.remark, "", model.mend))
     return (known.docs if known else None), fresh.behind, fresh.why, vectors, model
 
 

@@ -6,6 +6,7 @@ A card that was superseded is never shown in its successor's place, and never al
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from khms.index.lexical import BY_ID, Found
 from khms.model.document import FOG, GOTCHA, UNREVIEWED, Document
@@ -22,12 +23,13 @@ Successors = Callable[[Document], Sequence[Document]]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A hit on its way to the answer. Ranks count from 1; `note` says what is special about it. `evidence` is 0-1: how
-    much speaks for its being about the question at all, which neither its place nor its score tells: the best of
-    nothing is first, and a short question wholly covered scores little. `slot` is where its vectors are found."""
+    """A hit on its way to the answer. `told` gives its score: a function, for only of what is shown it is asked. Ranks
+    count from 1; `note` says what is special about it. `evidence` is 0-1: how much speaks for its being about the
+    question at all, which neither its place nor its score tells: the best of nothing is first, and a short question
+    wholly covered scores little. `slot` is where its vectors are found."""
 
     document: Document
-    score: float
+    told: Callable[[], float]
     strength: float
     exact: int
     lexical_rank: int | None = None
@@ -36,13 +38,17 @@ class Ranked:
     evidence: float = 1.0
     slot: int = -1
 
+    @property
+    def score(self) -> float:
+        return self.told()
+
 
 def fuse(found: Found) -> list[Ranked]:
     """What words alone found, best first; `fuse.fuse` brings the other channels in."""
     return [
         Ranked(
             hit.document,
-            by_words(found, hit),
+            partial(by_words, found, hit),
             hit.strength,
             hit.exact,
             lexical_rank=rank,
@@ -80,7 +86,7 @@ def succeeded(hits: Sequence[Ranked], successors: Successors) -> list[Ranked]:
                 known = own.get(document.id)
                 better = Ranked(
                     document,
-                    max(known.score, hit.score) if known else hit.score,
+                    partial(_better, known, hit) if known else hit.told,
                     max(known.strength, hit.strength) if known else hit.strength,
                     max(known.exact, hit.exact) if known else hit.exact,
                     known.lexical_rank if known else None,
@@ -92,6 +98,10 @@ def succeeded(hits: Sequence[Ranked], successors: Successors) -> list[Ranked]:
                 placed.setdefault(document.id, better)
         placed.setdefault(hit.document.id, hit)
     return list(placed.values())
+
+
+def _better(one: Ranked, other: Ranked) -> float:
+    return max(one.score, other.score)
 
 
 def visible(hits: Iterable[Ranked], *, include_fog: bool) -> list[Ranked]:
@@ -116,7 +126,7 @@ def weighed(hits: Sequence[Ranked], worth: Callable[[Document], float]) -> list[
 def _times(hit: Ranked, factor: float) -> Ranked:
     return Ranked(
         hit.document,
-        hit.score,
+        hit.told,
         hit.strength * factor,
         hit.exact,
         hit.lexical_rank,

@@ -64,8 +64,8 @@ def by_words(found: Found, hit: Scored, w: Words = WORDS) -> float:
     """The score of a hit by words alone. A question of filters alone is met or not."""
     if hit.exact & BY_ID or not found.asked:
         return hit.coverage
-    named = w.exact if hit.exact else 0.0
-    return _share(w.start + w.covered * hit.coverage + w.title * hit.title + w.liked * _liked(found, hit) + named)
+    named, title = w.exact if hit.exact else 0.0, found.in_title(hit.document.title)
+    return _share(w.start + w.covered * hit.coverage + w.title * title + w.liked * _liked(found, hit) + named)
 
 
 def by_both(found: Found, hit: Scored | None, one: Felt, rows: int, w: Both = BOTH) -> float:
@@ -74,7 +74,8 @@ def by_both(found: Found, hit: Scored | None, one: Felt, rows: int, w: Both = BO
     if hit is not None:
         if hit.exact & BY_ID or not found.asked:
             return hit.coverage
-        odds += w.title * hit.title + w.liked * _liked(found, hit) + (w.exact if hit.exact else 0.0)
+        odds += w.title * found.in_title(hit.document.title) + w.liked * _liked(found, hit)
+        odds += w.exact if hit.exact else 0.0
     return _share(odds)
 
 

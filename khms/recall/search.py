@@ -251,7 +251,9 @@ def _ranked(asked: _Asked, include_fog: bool, unreviewed: bool) -> tuple[list[Ra
 def _placed(asked: _Asked, hits: list[Ranked], most: int, snippets: bool) -> tuple[list[Ranked], dict[int, Belief]]:
     """The hits in the order in which they are shown, and what is believed of those that could be shown."""
     config = asked.config
-    by, here = priors.figures(config), project.at_hand(asked.base, config, asked.here)
+    by = priors.figures(config)
+    scoped = any(hit.document.scope not in priors.EVERYWHERE for hit in hits)
+    here = project.at_hand(asked.base, config, asked.here) if scoped else frozenset()
     placed = rank.weighed(hits, lambda document: priors.worth(document, by, here))
     weights = belief_figures(config)
     known = ((id(hit.document), belief(asked.reader, hit.document, weights)) for hit in placed[: _NEAR * most])

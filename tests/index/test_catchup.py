@@ -214,7 +214,7 @@ def test_a_small_refresh_makes_its_vectors_on_the_way(
     add_card(base, "K-00003", body="the kitchen\n")
     sync.refresh(base)
     if mode == ALL:  # which keeps to no limit
-        no_catching_up.setattr(sync, "MOST_ON_THE_WAY", 1)
+        no_catching_up.setattr(catchup, "MOST_ON_THE_WAY", 1)
     gone.unlink()
     add_card(base, "K-00002", body="it is blue now\n")
     add_card(base, "K-00004", body="The engine stalls in the cold\n")
@@ -250,10 +250,22 @@ def test_a_question_makes_no_thousands_of_vectors_on_its_way(
 ) -> None:
     add_card(base, "K-00001")
     sync.refresh(base)
-    for module in (sync, catchup):
-        no_catching_up.setattr(module, "MOST_ON_THE_WAY", 1)
+    no_catching_up.setattr(catchup, "MOST_ON_THE_WAY", 1)
     for number in (2, 3):
         add_card(base, f"K-{number:05d}", body="lampdrift\n")
     assert sync.refresh(base, vectors=NEW).waiting == 2 and records(base) == 2
     no_catching_up.undo()
     assert sync.refresh(base, vectors=ALL).waiting == 0 and len(with_vectors(base)) == 4
+
+
+def test_what_only_may_have_changed_counts_for_nothing(
+    base: Base, add_card: Add, no_catching_up: pytest.MonkeyPatch
+) -> None:
+    """A base may hold thousands of files that no commit vouches for: each is looked at, and few are read."""
+    for number in range(1, 6):
+        add_card(base, f"K-{number:05d}")
+    for _ in range(2):  # the second is long enough after the files were written to take their times at their word
+        sync.refresh(base)
+    no_catching_up.setattr(catchup, "MOST_ON_THE_WAY", 2)
+    add_card(base, "K-00009", body="The engine stalls in the cold\n")
+    assert sync.refresh(base, vectors=NEW).waiting == 0 and "memory/know/K-00009.md" in with_vectors(base)

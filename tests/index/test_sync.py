@@ -427,7 +427,8 @@ def test_a_file_name_that_is_not_utf8(base: Base) -> None:
     report = sync.refresh(base)
     assert "not UTF-8" in report.skipped[0].message
     assert str(report.skipped[0]).encode()
-    assert sync.refresh(base).skipped == report.skipped
+    for _ in range(3):  # read again while its time is young, then taken as known
+        assert sync.refresh(base).skipped == report.skipped
 
 
 def test_a_nested_repository_is_no_document(base: Base, write: Write, git: Git) -> None:

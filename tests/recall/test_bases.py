@@ -206,6 +206,16 @@ def test_a_personal_base_that_cannot_be_asked_spoils_nothing(
     assert str(own.root) in done.stderr and "Traceback" not in done.stderr
 
 
+def test_what_the_personal_base_answered_opens(base: Base, own: Base, add_card: Add, run_khms: Run) -> None:
+    add_card(base, "K-00001", title="Frames need a ground", body="lampdrift in the project\n")
+    add_card(own, "K-00002", title="Kettles whistle", body="lampdrift of the kettle\n")
+    hit = next(one for one in json.loads(run_khms("recall", "kettle", "--json").stdout)["hits"] if one.get("base"))
+    shown = json.loads(run_khms("show", hit["id"], "--json").stdout)
+    assert (shown["title"], shown["path"]) == ("Kettles whistle", hit["path"])
+    assert json.loads(run_khms("show", "K-00001", "--json").stdout)["title"] == "Frames need a ground"
+    assert run_khms("show", "K-00009").returncode == 1
+
+
 def test_a_personal_base_without_an_index_is_left_out_with_a_word(both: list[tuple[Base, Config]]) -> None:
     sync.refresh(both[0][0])
     answer = ask(both, "lampdrift", by_meaning=False)

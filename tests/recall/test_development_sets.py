@@ -14,7 +14,9 @@ from bench.score import Asked
 from bench.sets import Task
 from khms import resources
 from khms.config import Config
-from khms.index import embedding
+from khms.errors import Unavailable
+from khms.index import embedding, models
+from khms.index.embedding import Model
 from khms.index.lexical import Reader
 from khms.index.meaning import Meaning
 from khms.index.vector import Feed, Vectors, begun
@@ -22,6 +24,7 @@ from khms.index.writer import writing
 from khms.model.document import Document, Query
 from khms.recall import diversity, rank
 from khms.recall.fuse import fuse
+from khms.store.layout import Base
 
 UNRELATED = Path(__file__).with_name("unrelated.txt")
 EVERYDAY = 100  # of them; the others are about software of which nothing is on record
@@ -29,12 +32,21 @@ DEFAULTS = Config([])
 FLOOR = DEFAULTS["recall.floor"]
 
 
+@pytest.fixture
+def minilm(base: Base) -> Model:
+    """The whole sentence model of `khms[quality]`."""
+    try:
+        return models.load(models.chosen(base, {"recall.model": "minilm"}))
+    except Unavailable as error:
+        pytest.skip(f"needs the packages of khms[quality]: {error.message}")
+
+
 class Library:
     """An index of documents, with their vectors."""
 
-    def __init__(self, folder: Path, documents: Iterable[sets.Document]) -> None:
+    def __init__(self, folder: Path, documents: Iterable[sets.Document], model: Model | None = None) -> None:
         folder.mkdir()
-        model = embedding.load(resources.folder("embedding") / embedding.SHIPPED, "m")
+        model = model or embedding.load(resources.folder("embedding") / embedding.SHIPPED, "m")
         feed = Feed(folder, begun("1", model), model)
         made = [Document(one.id, "note", one.id, 1, one.title, one.body) for one in documents]
         with writing(folder, "english", heap=60_000_000) as writer:
@@ -84,20 +96,45 @@ def test_chat_turns(tmp_path: Path, shared: Callable[[str], Path], told: Callabl
     assert five >= 59 and ten >= 68 and answered >= 95
 
 
+def test_a_conversation_by_the_whole_model(
+    tmp_path: Path, shared: Callable[[str], Path], told: Callable[[str], None], minilm: Model
+) -> None:
+    """One of those that its figures were not chosen on; by the shipped model it is 58 / 69."""
+    task = next(task for task in sets.chats(shared("bench/locomo-dev"), sets.CHAT) if task.name == "conv-49")
+    found = [one for one in asked(Library(tmp_path / "one", task.documents, minilm), task) if one.kind in "1234"]
+    five, ten, answered = score.recall(found, 5), score.recall(found, 10), score.answered(found)
+    told(f"{task.name} by minilm: recall@5 {five:.1f}, @10 {ten:.1f}, answered {answered:.1f} %")
+    assert five >= 55 and ten >= 63 and answered >= 95
+
+
 def test_engineering_cards(tmp_path: Path, shared: Callable[[str], Path], told: Callable[[str], None]) -> None:
     (task,) = sets.cards(shared("bench/tech-dev"))
-    library = Library(tmp_path / "cards", task.documents)
+    identifiers, paraphrases, everyday, software = cards(Library(tmp_path / "cards", task.documents), task, told, "")
+    assert identifiers == 100 and paraphrases >= 42
+    assert everyday >= 90 and software >= 60
+
+
+def test_engineering_cards_by_the_whole_model(
+    tmp_path: Path, shared: Callable[[str], Path], told: Callable[[str], None], minilm: Model
+) -> None:
+    (task,) = sets.cards(shared("bench/tech-dev"))
+    library = Library(tmp_path / "cards", task.documents, minilm)
+    identifiers, paraphrases, everyday, software = cards(library, task, told, " by minilm")
+    assert identifiers == 100 and paraphrases >= 75
+    assert everyday >= 95 and software >= 90
+
+
+def cards(library: Library, task: Task, told: Callable[[str], None], model: str) -> tuple[float, float, float, float]:
     found = asked(library, task)
     identifiers, paraphrases = (
         score.reciprocal(score.of_kinds(found, [kind])) for kind in ("identifier", "paraphrase")
     )
     everyday, software = silent(library, unrelated(0, EVERYDAY)), silent(library, unrelated(EVERYDAY, 200))
     told(
-        f"engineering cards, MRR@10: identifiers {identifiers:.1f}, paraphrases {paraphrases:.1f}; "
+        f"engineering cards{model}, MRR@10: identifiers {identifiers:.1f}, paraphrases {paraphrases:.1f}; "
         f"silent to everyday questions {everyday:.0f} %, to those about other software {software:.0f} %"
     )
-    assert identifiers == 100 and paraphrases >= 42
-    assert everyday >= 90 and software >= 60
+    return identifiers, paraphrases, everyday, software
 
 
 def test_notes_by_their_descriptions(

@@ -18,7 +18,7 @@ SHARE, LEAST = Config([])["recall.diversity"], Config([])["recall.alike"]
 
 
 def hit(name: str, strength: float, exact: int = 0, **keys: object) -> Ranked:
-    return Ranked(Document(name, "card", f"{name}.md", 1, name, **keys), 0.5, strength, exact)  # type: ignore[arg-type]
+    return Ranked(Document(name, "card", f"{name}.md", 1, name, **keys), float, strength, exact)  # type: ignore[arg-type]
 
 
 def order(hits: list[Ranked], pairs: dict[str, float], most: int = 5) -> str:
@@ -59,7 +59,7 @@ def test_a_correction_is_no_duplicate_of_what_it_corrects() -> None:
 def test_a_successor_stays_before_what_it_replaced() -> None:
     """However alike it is to a third card."""
     old = hit("o", 3.9)
-    new = Ranked(Document("n", "card", "n.md", 1, "n"), 0.5, 4.0, 0, note="supersedes o, which matched")
+    new = Ranked(Document("n", "card", "n.md", 1, "n"), float, 4.0, 0, note="supersedes o, which matched")
     assert order([hit("a", 5.0), new, old], {"an": 0.99}) == "ano"
 
 

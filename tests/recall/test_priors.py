@@ -58,15 +58,15 @@ def test_all_together_decide_among_neighbours_only() -> None:
 def test_a_named_card_stays_first_whatever_it_is_worth(status: str) -> None:
     poor = card("K-1", status=status, level="assumption", scope="project:pump")
     good = card("K-2", evidence="measured", scope="project:vane")
-    hits = [Ranked(good, 1.0, 9.0, 0), Ranked(poor, 1.0, 0.1, BY_ID)]
+    hits = [Ranked(good, float, 9.0, 0), Ranked(poor, float, 0.1, BY_ID)]
     assert [hit.document.id for hit in rank.weighed(hits, worth)] == ["K-1", "K-2"]
 
 
 def test_a_hit_keeps_all_but_its_strength() -> None:
-    hit = Ranked(card(status="refuted"), 0.4, 2.0, 1, 3, 4, "note", 0.7, 9)
+    hit = Ranked(card(status="refuted"), float, 2.0, 1, 3, 4, "note", 0.7, 9)
     (weighed,) = rank.weighed([hit], worth)
     assert weighed.strength == 2.0 * FIGURES.refuted
-    assert weighed == Ranked(hit.document, 0.4, weighed.strength, 1, 3, 4, "note", 0.7, 9)
+    assert weighed == Ranked(hit.document, float, weighed.strength, 1, 3, 4, "note", 0.7, 9)
 
 
 def test_an_episode_fades_and_importance_holds_it() -> None:

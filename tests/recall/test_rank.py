@@ -20,7 +20,7 @@ def card(identity: str, status: str = "active", **keys: object) -> Document:
 
 
 def hit(document: Document, strength: float = 1.0, exact: int = 0) -> Ranked:
-    return Ranked(document, strength / 10, strength, exact, lexical_rank=1)
+    return Ranked(document, lambda: strength / 10, strength, exact, lexical_rank=1)
 
 
 def weighed(hits: list[Ranked]) -> list[Ranked]:

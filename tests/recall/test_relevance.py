@@ -1,5 +1,7 @@
 """The score of a hit: from 0 to 1, more for more evidence, and the same question whichever channel answers."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,13 @@ FOUND = Found((), {}, 1.0, 10.0)
 SHARE = st.floats(0, 1)
 
 
-def hit(coverage: float = 0.5, strength: float = 5.0, exact: int = 0, title: float = 0.0) -> Scored:
-    return Scored(DOCUMENT, coverage, strength, exact, 0, title)
+def titled(share: float) -> Found:
+    """What was found, where titles cover so much of the question."""
+    return replace(FOUND, in_title=lambda _: share)
+
+
+def hit(coverage: float = 0.5, strength: float = 5.0, exact: int = 0) -> Scored:
+    return Scored(DOCUMENT, coverage, strength, exact)
 
 
 def felt(apart: float = 0.2, met: float = 0.5, out: float = 1.0) -> Felt:
@@ -26,11 +33,12 @@ def felt(apart: float = 0.2, met: float = 0.5, out: float = 1.0) -> Felt:
 def test_a_score_is_a_share_and_no_evidence_lowers_it(
     coverage: float, strength: float, exact: int, title: float, rows: int
 ) -> None:
-    one = hit(coverage, strength, exact, title / 2)
-    for more in (hit(coverage, strength, BY_NAME, title / 2), hit(coverage, strength, exact, title)):
+    one, named = hit(coverage, strength, exact), hit(coverage, strength, BY_NAME)
+    half, whole = titled(title / 2), titled(title)
+    for found, more in ((half, named), (whole, one)):
         for less, greater in (
-            (by_words(FOUND, one), by_words(FOUND, more)),
-            (by_both(FOUND, one, felt(), rows), by_both(FOUND, more, felt(), rows)),
+            (by_words(half, one), by_words(found, more)),
+            (by_both(half, one, felt(), rows), by_both(found, more, felt(), rows)),
         ):
             assert 0 <= less <= greater <= 1
 
@@ -41,9 +49,9 @@ def test_what_the_question_names_is_sure_and_filters_are_met_or_not() -> None:
 
 
 def test_a_title_that_says_it_is_enough_and_a_body_that_holds_half_of_the_words_is_not() -> None:
-    assert by_words(FOUND, hit(0.6, 6.0, title=0.5)) > 0.8
+    assert by_words(titled(0.5), hit(0.6, 6.0)) > 0.8
     assert by_words(FOUND, hit(0.5, 3.0)) < 0.1
-    assert by_both(FOUND, hit(0.6, 6.0, title=0.5), felt(0.5, 0.8, 3.0), 60) > 0.8
+    assert by_both(titled(0.5), hit(0.6, 6.0), felt(0.5, 0.8, 3.0), 60) > 0.8
 
 
 @pytest.mark.parametrize("one", [felt(0.3, 0.4, 1.0), felt(0.1, 0.2, 0.0)])

@@ -88,7 +88,7 @@ def claude(answer: Any, **result: Any) -> str:
         {"type": "result", "subtype": "success", "is_error": False, "result": text, "total_cost_usd": 0.25,
          "usage": {"input_tokens": 5, "cache_read_input_tokens": 6, "output_tokens": 7}, **result},
     ]  # fmt: skip
-    return "".join(json.dumps(event) + "\n" for event in events)
+    return "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
 
 
 def codex(answer: Any, **_: Any) -> str:
@@ -100,13 +100,13 @@ def codex(answer: Any, **_: Any) -> str:
         {"type": "item.completed", "item": {"id": "1", "type": "agent_message", "text": text}},
         {"type": "turn.completed", "usage": {"input_tokens": 11, "output_tokens": 7}},
     ]
-    return "".join(json.dumps(event) + "\n" for event in events)
+    return "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
 
 
 def gemini(answer: Any, **_: Any) -> str:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     stats = {"models": {"gemini-test": {"tokens": {"prompt": 11, "candidates": 7}}}, "tools": {"totalCalls": 0}}
-    return json.dumps({"session_id": "s", "response": text, "stats": stats}, indent=2)
+    return json.dumps({"session_id": "s", "response": text, "stats": stats}, indent=2, ensure_ascii=False)
 
 
 def command(answer: Any, **_: Any) -> str:

@@ -232,3 +232,10 @@ def test_a_strict_form_names_every_key_and_admits_null() -> None:
     assert forms.without_nulls('{"a": null, "b": [{"c": null, "d": "ä"}]}') == '{"b": [{"d": "ä"}]}'
     for text in ("no JSON", '```{"a": null}```', "[null]", "{" * 3000):
         assert forms.without_nulls(text) == text
+
+
+def test_a_figure_that_is_none_counts_as_none(scripted: Make, form: Form) -> None:
+    for wrong in (float("nan"), float("inf"), -1, "3", None, True):
+        usage = {"input_tokens": wrong, "output_tokens": wrong}
+        reply = scripted("claude").does(form("claude", "{}", total_cost_usd=wrong, usage=usage)).ask()
+        assert (reply.kind, reply.cost_usd, reply.tokens) == ("answer", None, (0, 0))

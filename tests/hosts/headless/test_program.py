@@ -27,6 +27,7 @@ def alive(pid: int) -> bool:
 def test_the_answer_comes_as_it_was_given(host: str, scripted: Make, form: Form) -> None:
     agent = scripted(host)
     answers = (
+        '{"answer": "j\u2028a\x85"}',
         '{"answer": "ja"}',
         '```json\n{"answer": "ja"}\n```',
         '{"answer": "a"} or {"answer": "b"}',
