@@ -14,7 +14,8 @@ from typing import Any
 from khms.model.finding import Finding
 from khms.model.ulid import is_ulid, new_ulid, ulid_milliseconds
 from khms.model.verdict import Verdict, verdict_from
-from khms.pipeline.cursors import Cursor, cursor_from
+from khms.pipeline.cursors import Cursor, advance, cursor_from
+from khms.pipeline.digest import Chunk, chunk_from
 from khms.pipeline.gathering import Gathered, gathered_from
 from khms.pipeline.record import now
 from khms.pipeline.sources import Window
@@ -22,8 +23,8 @@ from khms.store import files, schema
 from khms.store.layout import Base
 
 SCHEMA = "khms.carry/1"
-RUN, GATHERED, CURSORS = "run.json", "gathered.json", "cursors.json"
-UNDECIDED = "undecided"
+RUN, GATHERED, AFTER = "run.json", "gathered.json", "after.json"
+UNDECIDED, FOUND = "undecided", "found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,18 +182,53 @@ def gathered(base: Base, run: Run) -> Gathered | None:
         return None
 
 
-def keep_cursors(base: Base, run: Run, moved: Mapping[str, Cursor]) -> None:
-    """Writes down, before the commit, where the cursors will stand after it."""
-    if moved:
-        _write(base, run, CURSORS, {"schema": SCHEMA, "moved": {key: one.as_json() for key, one in moved.items()}})
+@dataclass(frozen=True, slots=True)
+class After:
+    """What is to be done once a run's commit stands: where the cursors go, and the pieces of sessions with MARKs that
+    nobody decided yet, each with the answer that found them. They are decided by a later run, which need not ask for
+    them again."""
+
+    moved: Mapping[str, Cursor] = field(default_factory=dict)
+    found: tuple[tuple[Chunk, Mapping[str, Any]], ...] = ()
 
 
-def cursors_of(base: Base, run: Run) -> dict[str, Cursor]:
+def keep_after(base: Base, run: Run, after: After) -> None:
+    """Writes it down before the commit: a run that is killed right behind its commit still does it."""
+    moved = {key: cursor.as_json() for key, cursor in after.moved.items()}
+    found = [{"chunk": chunk.as_json(), "answer": answer} for chunk, answer in after.found]
+    _write(base, run, AFTER, {"schema": SCHEMA, "moved": moved, "found": found})
+
+
+def settle(base: Base, run: Run) -> None:
+    """Does what `keep_after` wrote down; doing it twice is doing it once."""
     try:
-        rows = files.read_json(base.carry / run.id / CURSORS)["moved"]
-        return {str(key): cursor_from(row) for key, row in rows.items()}
+        value = files.read_json(base.carry / run.id / AFTER)
+        moved = {str(key): cursor_from(row) for key, row in value["moved"].items()}
+        found = [(chunk_from(one["chunk"]), one) for one in value["found"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
+        return
+    kept = {f"{chunk.id}.json" for chunk, _ in found}
+    for chunk, one in found:
+        text = json.dumps({"schema": SCHEMA, **one}, ensure_ascii=False) + "\n"
+        files.write_atomic(base.carry / FOUND / f"{chunk.id}.json", text.encode("utf-8", "surrogatepass"), 0o600)
+    for path in sorted((base.carry / FOUND).glob("*.json")):
+        if path.name not in kept:
+            files.unlink(path)
+    advance(base, moved)
+
+
+def found_before(base: Base) -> list[tuple[Chunk, dict[str, Any]]]:
+    """The pieces whose MARKs earlier runs left open, with the answer that found them; an unreadable one is none."""
+    held = []
+    for path in sorted((base.carry / FOUND).glob("[!.]*.json")):
+        try:
+            value = files.read_json(path)
+            answer = dict(value["answer"])
+            if not schema.problems("generated", answer):
+                held.append((chunk_from(value["chunk"]), answer))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return held
 
 
 def finish(base: Base, run: Run, left: Collection[str] = ()) -> None:

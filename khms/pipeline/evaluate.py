@@ -32,13 +32,15 @@ Made = TypeVar("Made")
 @dataclass(frozen=True, slots=True)
 class Evaluated:
     """`left` are the MARKs that stay open, each with the reason; `unread` the paths of chunks that nobody looked
-    through; `shown` what was or would be asked: (stage, text)."""
+    through, `waiting` those in which MARKs were found that stay open, with the answer that found them; `shown` what
+    would be asked: (stage, text)."""
 
     collected: Collected
     known: Known
     decisions: Mapping[str, Decision]
     left: Mapping[str, str]
     unread: frozenset[str] = frozenset()
+    waiting: tuple[tuple[Chunk, Mapping[str, Any]], ...] = ()
     shown: tuple[tuple[str, str], ...] = ()
 
 
@@ -66,6 +68,7 @@ class _Evaluation:
     left: dict[str, str] = field(default_factory=dict)
     shown: list[tuple[str, str]] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
+    found: list[tuple[Chunk, Mapping[str, Any], tuple[Mark, ...]]] = field(default_factory=list)
     done: int = 0
 
     def decide(self, marks: Sequence[Mark], total: int) -> None:
@@ -159,46 +162,50 @@ class _Evaluation:
             assert proposal is not None
             self.known.add(made.label, proposal.title, proposal.body, proposal.type)
 
-    def find(self) -> tuple[Mark, ...]:
-        """The MARKs that an agent finds in the sessions and nobody decided yet; `collected` grows by them."""
-        chunks = self.gathered.chunks
-        if not self.task.config["nightly.generate"] or not chunks:
-            return ()
+    def find(self, before: Sequence[tuple[Chunk, dict[str, Any]]]) -> tuple[Mark, ...]:
+        """The MARKs of sessions that nobody decided yet: those that earlier runs found, and what an agent finds in the
+        new pieces. `collected` grows by them."""
+        known = generate.Known((m for page in self.collected.pages.values() for m in page.marks), self.known.least)
+        for chunk, value in before:
+            self._found(chunk, value, known)
+        chunks = self.gathered.chunks if self.task.config["nightly.generate"] else ()
         if not self.durable:
             self.shown += [(f"generate {c.path}", generate.prompt(c, self.run.id).text) for c in chunks]
-            return ()
-        asker, folder = self.asker, self.task.folder(self.run)
-
-        def ask(chunk: Chunk) -> dict[str, Any]:
-            assert asker is not None
-            asked = Asked.load(asked_path(folder, chunk.id))
-            prompt = generate.prompt(chunk, self.run.id)
-            return asker.ask(prompt, generate.wrong, asked, schema.definition(generate.SCHEMA))
-
-        written = [mark for page in self.collected.pages.values() for mark in page.marks]
-        known = generate.Known(written, self.known.least)
-        pages = dict(self.collected.pages)
-        fresh: list[Mark] = []
+            chunks = ()
         lot = int(self.task.config["nightly.parallel"])
         for start in range(0, len(chunks), lot):
             batch = chunks[start : start + lot]
-            for chunk, value in zip(batch, _side_by_side(batch, ask), strict=True):
-                if isinstance(value, Stopped):
+            for chunk, answer in zip(batch, _side_by_side(batch, self._look_through), strict=True):
+                if isinstance(answer, Stopped):
                     self.unread.add(chunk.path)
-                elif isinstance(value, Undecided):
-                    said = f"no MARKs were found in this piece of a session, for no answer counts: {value}"
+                elif isinstance(answer, Undecided):
+                    said = f"no MARKs were found in this piece of a session, for no answer counts: {answer}"
                     self.task.problems.append(Finding("KH001", "warning", chunk.path, 0, said, "mark by hand"))
-                elif isinstance(value, Exception):
-                    raise value
+                elif isinstance(answer, Exception):
+                    raise answer
                 else:
-                    found = generate.marks(chunk, value, known)
-                    self.task.told.extend(f"left out {said}" for said in found.left_out)
-                    new = [mark for mark in found.marks if mark.id not in self.collected.receipts]
-                    if new:
-                        pages[chunk.path] = found.page
-                        fresh += new
-        self.collected = replace(self.collected, pages=pages, open=(*self.collected.open, *fresh))
-        return tuple(fresh)
+                    self._found(chunk, answer, known)
+        return tuple(mark for _, _, marks in self.found for mark in marks)
+
+    def _look_through(self, chunk: Chunk) -> dict[str, Any]:
+        assert self.asker is not None
+        asked = Asked.load(asked_path(self.task.folder(self.run), chunk.id))
+        prompt = generate.prompt(chunk, self.run.id)
+        return self.asker.ask(prompt, generate.wrong, asked, schema.definition(generate.SCHEMA))
+
+    def _found(self, chunk: Chunk, answer: dict[str, Any], known: generate.Known) -> None:
+        found = generate.marks(chunk, answer, known)
+        self.task.told.extend(f"left out {said}" for said in found.left_out)
+        marks = tuple(mark for mark in found.marks if mark.id not in self.collected.receipts)
+        if marks:
+            self.found.append((chunk, answer, marks))
+            pages = {**self.collected.pages, chunk.path: found.page}
+            held = {**self.collected.held, chunk.path: found.page.data}
+            self.collected = replace(self.collected, pages=pages, held=held, open=(*self.collected.open, *marks))
+
+    @property
+    def waiting(self) -> tuple[tuple[Chunk, Mapping[str, Any]], ...]:
+        return tuple((c, answer) for c, answer, marks in self.found if any(mark.id in self.left for mark in marks))
 
 
 def evaluate(
@@ -208,11 +215,12 @@ def evaluate(
     known: Known,
     carried: Carried | None,
     gathered: Gathered,
+    before: Sequence[tuple[Chunk, dict[str, Any]]] = (),
     *,
     durable: bool = True,
 ) -> Evaluated:
-    """Asks the proposer about each MARK that is not decided yet. Not `durable` is a rehearsal: nothing is written and
-    no agent is asked."""
+    """Asks the proposer about each MARK that is not decided yet. `before` are pieces of sessions in which earlier runs
+    found MARKs. Not `durable` is a rehearsal: nothing is written and no agent is asked."""
     held = {chunk.path: chunk.page.data for chunk in gathered.chunks}
     collected = replace(collected, held=held)
     used = [decision.label for decision in (carried.decisions if carried else {}).values() if decision.label]
@@ -222,11 +230,11 @@ def evaluate(
     work = _Evaluation(task, run, collected, known, earlier, gathered, asker, durable, following)
     total = len(collected.open)
     work.decide(collected.open, total)
-    found = work.find()
+    found = work.find(before)
     work.decide(found, total + len(found))
     task.progress(total + len(found), total + len(found))
     unread = frozenset(work.unread)
-    return Evaluated(work.collected, known, work.decisions, work.left, unread, tuple(work.shown))
+    return Evaluated(work.collected, known, work.decisions, work.left, unread, work.waiting, tuple(work.shown))
 
 
 def _side_by_side(items: Sequence[One], work: Callable[[One], Made]) -> list[Made | Exception]:

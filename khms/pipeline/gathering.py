@@ -164,7 +164,7 @@ def _session(work: _Work, reader: Reader, session: Session, pointed: bool, left_
         work.counts["left alone"] += 1
         return
     try:
-        if not pointed and not _belongs(work, session.cwd or reader.cwd(session)):
+        if not pointed and not _belongs(work, _cwd(reader, session)):
             work.counts["of other bases"] += 1
             return
     except OSError as error:
@@ -172,6 +172,15 @@ def _session(work: _Work, reader: Reader, session: Session, pointed: bool, left_
         return
     of = digest.source(session.host, session.id)
     _read(work, key, of, session, lambda since: reader.records(session.path, since, work.tally))
+
+
+def _cwd(reader: Reader, session: Session) -> str:
+    """The folder that the session ran in; empty where it tells none. Raises OSError for a session that cannot be read:
+    that is another thing than one of another base."""
+    found = session.cwd or reader.cwd(session)
+    if not found:
+        next(reader.records(session.path, "", Counter()), None)
+    return found
 
 
 def _read(work: _Work, key: str, of: str, session: Session, records: Callable[[str], Iterator[Record]]) -> None:

@@ -19,6 +19,7 @@ from khms.model.receipt import REJECTED
 from khms.model.ulid import is_ulid
 from khms.pipeline import authority
 from khms.pipeline.approve import pending
+from khms.pipeline.carry import AFTER
 from khms.store import branches, cards, files, inbox, lock, tracked
 from khms.store.branches import Branch
 from khms.store.catalogue import catalogue
@@ -122,8 +123,10 @@ def _temporary(yard: Yard) -> None:
 
 
 def _carry(yard: Yard) -> None:
-    """The carry of runs whose commit stands. While a run is at work its carry is its own."""
-    folders = [path for path in _children(yard.base.carry) if is_ulid(path.name)]
+    """The carry of runs whose commit stands and which have nothing left to do. While a run is at work its carry is its
+    own."""
+    found = [path for path in _children(yard.base.carry) if is_ulid(path.name)]
+    folders = [path for path in found if not (path / AFTER).exists()]
     if not folders:
         return
     published = {receipt.run for receipt in yard.receipts.receipts if receipt.stage == "propose"}
@@ -154,12 +157,12 @@ def _states(yard: Yard) -> None:
 
 def _index(yard: Yard) -> None:
     """Index folders that no manifest names, while nobody builds one."""
-    from khms.index import manifest, sync
+    from khms.index import manifest
 
     folders = [path for path in _children(yard.base.index) if path.name.startswith("lexical-")]
     if len(folders) < 2:
         return
-    with yard.alone(sync.LOCK) as alone, contextlib.suppress(manifest.Unusable):
+    with yard.alone(manifest.LOCK) as alone, contextlib.suppress(manifest.Unusable):
         known = manifest.load(yard.base.index)
         for path in folders if alone and known is not None else ():
             if known is not None and path.name != known.generation:

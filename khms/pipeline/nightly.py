@@ -41,7 +41,7 @@ from khms.pipeline import (
     sources,
 )
 from khms.pipeline.bounds import Meter
-from khms.pipeline.carry import Carried, Decision, Run
+from khms.pipeline.carry import After, Carried, Decision, Run
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
 from khms.pipeline.evaluate import Evaluated, evaluate
 from khms.pipeline.gathering import Gathered
@@ -142,16 +142,18 @@ def _run(task: Task) -> Result:
         carried = None
     collected = _collect(task, receipts, carried)
     gathered = _gather(task, carried)
-    if not collected.open and not gathered.chunks and carried is None:
+    held = carry.found_before(base) if task.reads_sessions else []
+    if not collected.open and not gathered.chunks and not held and carried is None:
         cursors.advance(base, gathered.moved(frozenset()))
         nothing = finished or Result(new_ulid())
         return replace(nothing, recovered=recovered, problems=tuple(task.problems), notes=tuple(task.told))
     run = carried.run if carried else carry.begin(base, task.window, task.proposer.name)
     if gathered.chunks or gathered.ends:
         carry.keep_gathered(base, run, gathering.file_bytes(gathered))
-    done = evaluate(task, run, collected, _known(task), carried, gathered)
+    done = evaluate(task, run, collected, _known(task), carried, gathered, held)
     night, commit = verify(task, run, receipts, done), ""
-    carry.keep_cursors(base, run, gathered.moved(done.unread))
+    if task.reads_sessions:
+        carry.keep_after(base, run, After(gathered.moved(done.unread), done.waiting))
     if night.decisions:
         night, commit = publication(task, night)
     _settle(task, run, set(done.left))
@@ -159,9 +161,9 @@ def _run(task: Task) -> Result:
 
 
 def _settle(task: Task, run: Run, left: set[str]) -> None:
-    """What is to be done after a run's commit: the cursors stand where it read to, the carry goes. Answers about MARKs
-    that stay open are kept to be looked at."""
-    cursors.advance(task.base, carry.cursors_of(task.base, run))
+    """What is to be done after a run's commit; then the carry goes. Answers about MARKs that stay open are kept to be
+    looked at."""
+    carry.settle(task.base, run)
     carry.finish(task.base, run, left)
 
 
@@ -332,9 +334,10 @@ def _rehearse(task: Task) -> Result:
     lines = [f"{mark.id} {mark.path}:{mark.line} {mark.kind} {mark.text}" for mark in collected.open]
     stages = [("collect", "\n".join([f"window: {collected.window}", *collected.pages, "", *lines]))]
     stages += [(f"collect {chunk.path}", chunk.text) for chunk in gathered.chunks]
-    if not collected.open and not gathered.chunks:
+    if not collected.open and not gathered.chunks and not carry.found_before(base):
         return Result(run.id, problems=tuple(task.problems), notes=tuple(task.told), stages=tuple(stages))
-    done = evaluate(task, run, collected, _known(task), carried, gathered, durable=False)
+    held = carry.found_before(base) if task.reads_sessions else []
+    done = evaluate(task, run, collected, _known(task), carried, gathered, held, durable=False)
     stages += [(stage, text) for stage, text in done.shown]
     if task.by_agent:
         stages += [(f"instructions {name}", prompts.template(name)) for name in prompts.NAMES]

@@ -59,6 +59,6 @@ class Task:
             repair=bool(self.config["nightly.repair"]),
         )
         if not self.meter.made:
-            for path in sorted((self.folder(run) / "asked").glob("*.json")):
+            for path in sorted((self.folder(run) / "asked").glob("[!.]*.json")):
                 made.resume(Asked.load(path))
         return made

@@ -1,51 +1,19 @@
 """Nightly by an agent: what each of its answers comes to, what it costs, what stops it, and what it must not do."""
 
 import json
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from khms.config import Config
 from khms.errors import Refused
-from khms.pipeline import nightly as pipeline
-from khms.pipeline.night import Result
 from khms.store import inbox, schema
-from khms.store.inbox import Unit
 from khms.store.layout import Base
 from khms.store.receipts import ledger
-from khms.store.repo import Repo
+from tests.pipeline.scripted import Scripted
 
-AGENT = Path(__file__).with_name("scripted_agent.py")
 FIRST, SECOND = "the vendor throttles after forty calls", "the log is reopened by its name"
-
-
-@dataclass
-class Scripted:
-    """A base whose proposer is the scripted agent."""
-
-    base: Base
-    folder: Path
-
-    def plan(self, *rules: Mapping[str, Any]) -> None:
-        (self.folder / "plan.json").write_text(json.dumps(rules), encoding="utf-8")
-
-    def run(self, settings: Mapping[str, Any] | None = None, **options: Any) -> Result:
-        command = f"{sys.executable} -I -S {AGENT} {self.folder / 'plan.json'} {self.folder / 'calls'}"
-        own = {"nightly.proposer": "command", "nightly.command": command, "nightly.transcripts": "none"}
-        config = Config([("test", {**own, **(settings or {})})])
-        return pipeline.nightly(self.base, Repo(self.base.root), config, **options)
-
-    @property
-    def calls(self) -> list[dict[str, Any]]:
-        path = self.folder / "calls"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-
-    def unit(self, found: Result) -> Unit:
-        return inbox.find(self.base, found.unit)
 
 
 @pytest.fixture
