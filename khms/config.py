@@ -227,6 +227,9 @@ OPTIONS: tuple[Option, ...] = (
     Option("nightly.nearest", 5, "how many nearest cards a candidate lists", least=0, most=100),
     Option("nightly.same_jaccard", 0.9, "token Jaccard at or above which two bodies say the same", least=0, most=1),
     Option(
+        "nightly.same_cosine", 0.92, "cosine of vectors over which two bodies are said to be alike", least=0, most=1
+    ),
+    Option(
         "nightly.deliver",
         "commit",
         "where a unit goes: a commit on the current branch, a branch of its own, that pushed, or a pull request of it",

@@ -88,7 +88,7 @@ def test_each_is_a_valid_schema_with_its_address_and_words(name: str) -> None:
     assert held["title"] and held["description"]
 
 
-@pytest.mark.parametrize("name", ["card", "candidate", "verdict", "approval", "receipt", "unit"])
+@pytest.mark.parametrize("name", ["card", "candidate", "change", "principle", "verdict", "approval", "receipt", "unit"])
 def test_every_key_says_what_it_is(name: str) -> None:
     for key, node in schema.definition(name)["properties"].items():
         assert node.get("title") or node.get("description") or "const" in node, key

@@ -22,7 +22,7 @@ from khms.check.rulebook import (
     UNREADABLE,
     Rules,
 )
-from khms.check.subject import CANDIDATE, CARD, NOTE, PART, SINGLE, Fault, Subject, kind_of, subjects
+from khms.check.subject import CANDIDATE, CARD, CHANGE, NOTE, PART, SINGLE, Fault, Subject, kind_of, subjects
 from khms.check.survey import survey
 from khms.model.card import Card
 from khms.model.finding import Finding
@@ -160,7 +160,7 @@ def _severity(code: str, fault: Fault, subject: Subject, context: Context, adopt
     severity = fault.severity or RULES[code].severity
     if subject.kind == CARD and code in OLDER and context.is_older(subject.name):
         return "error" if code == "KH010" and context.is_approved(subject.name) else "warning"
-    if subject.kind in (CANDIDATE, PART, SINGLE) and code in PROPOSAL:
+    if subject.kind in (CANDIDATE, CHANGE, PART, SINGLE) and code in PROPOSAL:
         return "warning"
     if subject.kind == NOTE and code == "KH001":
         return "warning"

@@ -21,6 +21,7 @@ from khms.check.subject import (
     APPROVAL,
     CANDIDATE,
     CARD,
+    CHANGE,
     DAY,
     NOTE,
     OTHER,
@@ -52,19 +53,19 @@ def _on(judge: Judge, *kinds: str) -> tuple[frozenset[str], Judge]:
 
 
 _DOCUMENTS = (APPROVAL, RECEIPT, UNIT, TAG_FILE, SETTINGS)
-_ALL = (CARD, CANDIDATE, PART, WITHHELD, SINGLE, DAY, NOTE, OTHER, *_DOCUMENTS)
+_ALL = (CARD, CANDIDATE, CHANGE, PART, WITHHELD, SINGLE, DAY, NOTE, OTHER, *_DOCUMENTS)
 _FILES = tuple(kind for kind in _ALL if kind != PART)
 
 RULES: dict[str, Rule] = {
     "KH001": Rule(
         "error",
         "the frontmatter is one YAML mapping that its schema accepts; other files parse and validate",
-        (_on(form.frontmatter, CARD, CANDIDATE, PART, NOTE), _on(documents.readable, DAY, *_DOCUMENTS)),
+        (_on(form.frontmatter, CARD, CANDIDATE, CHANGE, PART, NOTE), _on(documents.readable, DAY, *_DOCUMENTS)),
     ),
     "KH002": Rule(
         "error",
         "the file name is the id; an id is unique and never used again",
-        (_on(form.name, CARD, CANDIDATE, PART), _on(proof.record, APPROVAL), _on(form.ending, NOTE, OTHER)),
+        (_on(form.name, CARD, CANDIDATE, CHANGE, PART), _on(proof.record, APPROVAL), _on(form.ending, NOTE, OTHER)),
     ),
     "KH003": Rule(
         "error",
@@ -77,7 +78,7 @@ RULES: dict[str, Rule] = {
     "KH005": Rule(
         "error",
         "every id in links and every [[K-…]] in a body exists",
-        (_on(references.targets, CARD, CANDIDATE, PART),),
+        (_on(references.targets, CARD, CANDIDATE, PART), _on(references.changed, CHANGE)),
     ),
     "KH006": Rule("error", "links lie under links:", (_on(form.stray_links, CARD, CANDIDATE, PART),)),
     "KH007": Rule(
@@ -107,7 +108,9 @@ RULES: dict[str, Rule] = {
         (_on(kinds.labels, CARD, CANDIDATE, PART),),
     ),
     "KH013": Rule("error", "no secret stands in a tracked file", (_on(content.secrets, *_FILES),)),
-    "KH014": Rule("error", "no words that would steer an agent", (_on(content.injection, CARD, CANDIDATE, SINGLE),)),
+    "KH014": Rule(
+        "error", "no words that would steer an agent", (_on(content.injection, CARD, CANDIDATE, CHANGE, SINGLE),)
+    ),
     "KH015": Rule(
         "error",
         "no conflict marker, no content file over the limit, no link out of the base or where cards lie",

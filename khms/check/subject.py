@@ -17,8 +17,10 @@ from khms.store.tracked import Entry
 if TYPE_CHECKING:
     from khms.check.screening import Hit
 
-# What a file is to lint; each rule names the kinds that it looks at. A part is one candidate of a single-file unit.
+# What a file is to lint; each rule names the kinds that it looks at. A part is one candidate of a single-file unit, a
+# change a candidate that proposes no card but a change of one.
 CARD, CANDIDATE, WITHHELD, SINGLE, PART, UNIT = "card", "candidate", "withheld", "single", "part", "unit"
+CHANGE = "change"
 APPROVAL, RECEIPT, DAY, TAG_FILE, SETTINGS = "approval", "receipts", "journal", "tags", "config"
 NOTE, OTHER = "note", "other"
 
@@ -156,6 +158,8 @@ def subjects(entry: Entry) -> list[Subject]:
             page = markdown.parse(entry.data, entry.path)
         except Unreadable as unreadable:
             error = unreadable
+    if kind == CANDIDATE and "change" in page.meta:
+        kind = CHANGE
     return [Subject(entry.path, kind, entry, stem, unit, page, error)]
 
 

@@ -172,6 +172,7 @@ def approve_json(result: Result, remote: "Sharing | None" = None) -> dict[str, A
         "unit": result.unit,
         "commit": result.commit,
         "cards": [{"label": label, "id": card_id, "path": path} for label, card_id, path in result.cards],
+        "changed": [{"label": label, "id": card_id, "path": path} for label, card_id, path in result.changed],
         "transitions": [
             {"id": t.id, "field": t.field, "old": t.old, "new": t.new, "why": t.why} for t in result.transitions
         ],
@@ -188,11 +189,13 @@ def report(session: Session, result: Result) -> None:
         known = ", ".join(f"{label} = {card_id}" for label, card_id in result.already.items())
         session.say(one_line(f"nothing is pending in {result.unit}" + (f"; approved before: {known}" if known else "")))
         return
-    if not result.cards:
+    if not result.cards and not result.changed:
         session.say(one_line(f"nothing of {result.unit} came in: others were faster"))
         return
     for label, card_id, path in result.cards:
         session.say(fold(one_line(f"{label} -> {card_id}  {path}"), 2))
+    for label, card_id, path in result.changed:
+        session.say(fold(one_line(f"{label} changed {card_id}  {path}"), 2))
     for t in result.transitions:
         session.say(fold(one_line(f"{t.id} {t.field}: {_shown(t.old)} -> {_shown(t.new)}  ({t.why})"), 2))
     for line in result.unchecked:

@@ -115,7 +115,7 @@ def inbox_show(session: Session, unit: str | None, labels: tuple[str, ...], as_j
     khms inbox show                       the oldest unit with something pending
     khms inbox show 2026-11-30-nightly C2
     """
-    from khms.pipeline.approve import approved_labels, pending
+    from khms.pipeline.approve import approved_labels, made_changes, pending
     from khms.store import branches, cards
     from khms.store.inbox import find
 
@@ -129,7 +129,7 @@ def inbox_show(session: Session, unit: str | None, labels: tuple[str, ...], as_j
     held = branches.unit(session.repo, beside) if beside else find(session.base, unit)
     records = cards.approvals(session.base)
     waiting = pending(session.base, held, records)
-    done = approved_labels(records, held.path)
+    done = {**approved_labels(records, held.path), **made_changes(session.base, held)}
     missing = [label for label in labels if held.candidate(label) is None]
     if missing:
         known = ", ".join(candidate.label for candidate in held.candidates) or "none"

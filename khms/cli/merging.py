@@ -48,6 +48,8 @@ def _report(session: Session, done: Merged) -> None:
         session.say(one_line(said))
         for label, card_id, path in one.result.cards if one.result else ():
             session.say(one_line(f"  {label} -> {card_id}  {path}"))
+        for label, card_id, path in one.result.changed if one.result else ():
+            session.say(one_line(f"  {label} changed {card_id}  {path}"))
     if done.pushed:
         session.say(f"pushed {done.pushed[:12]}")
     if done.opened:
@@ -66,6 +68,7 @@ def _json(done: Merged) -> dict[str, Any]:
 
 def _unit(one: One) -> dict[str, Any]:
     made = one.result.cards if one.result else ()
+    changed = one.result.changed if one.result else ()
     return {
         "unit": one.unit,
         "state": one.state,
@@ -74,4 +77,5 @@ def _unit(one: One) -> dict[str, Any]:
         "request": one.request or None,
         "commit": one.result.commit if one.result else None,
         "cards": [{"label": label, "id": card_id, "path": path} for label, card_id, path in made],
+        "changed": [{"label": label, "id": card_id, "path": path} for label, card_id, path in changed],
     }

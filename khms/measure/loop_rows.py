@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from khms.measure import chronicle
+from khms.measure import chronicle, synthetic
 from khms.measure.row import Figure, Measure, alone
-from khms.measure.stand import KHMS, Stand
+from khms.measure.stand import KHMS, Stand, prepare
 from khms.store import cleared
 from khms.store.layout import Base
+
+NIGHT_CARDS = 2000
 
 
 def _mark(stand: Stand) -> float:
@@ -81,8 +83,32 @@ def _audit_range(stand: Stand) -> float:
     return own.median(lambda n: own.time([*KHMS, "audit", "--range", "HEAD~1..HEAD", "--json"]))
 
 
+def _nights(stand: Stand) -> tuple[float, float]:
+    """The median of a run by rules over 200 MARKs, each with a claim of its own; then what one MARK of 10,000 takes
+    against one of 200. The base is put back as it was before each run."""
+    own = Stand(stand.folder / "night", stand.runs, cards=NIGHT_CARDS)
+    prepare(own)
+    start = own.run(["git", "rev-parse", "HEAD"])[1].strip()
+
+    def night(marks: int) -> float:
+        own.time(["git", "reset", "--quiet", "--hard", start])
+        lines = "".join(f"MARK[fact] {claim}\n\n" for claim in synthetic.claims(marks))
+        (own.base / "journal" / "2026-03-06.md").write_text(f"# 2026-03-06\n\n{lines}", encoding="utf-8")
+        return own.time([*KHMS, "nightly", "--json"])
+
+    few = own.median(lambda n: night(200))
+    return few, night(10_000) / 10_000 / (few / 200)
+
+
 MEASURES: tuple[Measure, ...] = (
     alone(Figure("mark", "khms mark", "P", 6.0), _mark),
+    Measure(
+        (
+            Figure("nightly", "nightly by rules, 200 MARKs beside 2,000 cards", "s", 20.0),
+            Figure("nightly-growth", "one MARK of 10,000 against one of 200", "×", 1.1),
+        ),
+        _nights,
+    ),
     alone(Figure("lint", "lint of all cards", "s", 3.0), _lint),
     alone(Figure("lint-first", "lint of all cards, the first", "s", 3.0), _lint_first),
     alone(Figure("lint-staged", "lint --staged of ten", "s", 0.5), _lint_staged),

@@ -1,6 +1,7 @@
 """Made-up bases of any size for measuring: the same seed gives the same bytes."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 from khms.model.card import TYPES
@@ -148,6 +149,17 @@ def fill_unit(root: Path, name: str, candidates: int, line: str) -> None:
             "flags": [],
         }
         (folder / f"C{i}.md").write_text(markdown.render(meta, f"It was the {words}.\n"), encoding="utf-8")
+
+
+def claims(count: int) -> Iterator[str]:
+    """What somebody would jot down, each another claim."""
+    rng = random.Random("claims")
+    for number in range(count):
+        noun, other = rng.sample(NOUNS, 2)
+        yield (
+            f"the {noun} {rng.choice(VERBS)} the {other} {rng.choice(PLACES)}, since {noun[:3].upper()}-{number + 1000}"
+            f" came in with the {rng.choice(NOUNS)}"
+        )
 
 
 def question(number: int) -> str:

@@ -46,9 +46,27 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A proposed change of a card that is there: the status that it shall have, the card that is the cause, the status
+    that it had when this was proposed, and the reason."""
+
+    card: str
+    status: str
+    by: str = ""
+    was: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.card} {self.status}" + (f" by {self.by}" if self.by else "")
+
+    def as_meta(self) -> dict[str, str]:
+        return {"card": self.card, "was": self.was, "status": self.status, "by": self.by, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """`meta` holds every key of the file in its order, the card's own and the six of a candidate; `text` is the whole
-    file (or the block of a single-file unit), from its first `---`."""
+    file (or the block of a single-file unit), from its first `---`. One with a `change` proposes no new card."""
 
     label: str
     meta: Mapping[str, Any]
@@ -75,12 +93,27 @@ class Candidate:
 
     @property
     def relation(self) -> Relation:
-        """What the file says of the relation; a file that says nothing is unjudged."""
+        """What the file says of the relation; a file that says nothing is unjudged. A change is about its card."""
+        if (change := self.change) is not None:
+            return Relation("change", change.card, "", change.why)
         value = self.meta.get("relation")
         if not isinstance(value, Mapping):
             return Relation()
         fields = {key: as_text(value.get(key)) for key in ("kind", "target", "nearest", "because")}
         return Relation(**{**fields, "kind": fields["kind"] or "unjudged"})
+
+    @property
+    def change(self) -> Change | None:
+        value = self.meta.get("change")
+        if not isinstance(value, Mapping):
+            return Change("", "") if "change" in self.meta else None
+        return Change(**{key: as_text(value.get(key)) for key in ("card", "status", "by", "was", "why")})
+
+    @property
+    def says(self) -> str:
+        """What a refusal remembers of it: the change, whatever words stand around it, else the body."""
+        change = self.change
+        return self.body if change is None else str(change)
 
     @property
     def quotes(self) -> tuple[Quote, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-REJECTED, DEFERRED, UNREJECTED = "rejected", "deferred", "unrejected"
+APPROVED, REJECTED, DEFERRED, UNREJECTED = "approved", "rejected", "deferred", "unrejected"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Approval: the one way into memory/know. All of the named candidates come in, in one commit, or nothing changes.
 
-Everything is checked before an id is given. The proof, who let which bytes in, is a file of the same commit.
+Everything is checked before an id is given. The proof, who let which bytes in, is a file of the same commit. Proposed
+changes of cards that are there come in beside new ones, with a record of their own: the one of `khms card status`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from khms.config import Config
@@ -12,11 +13,13 @@ from khms.model.approval import Approval, Transition
 from khms.model.candidate import Candidate
 from khms.model.card import Card, id_number
 from khms.model.finding import Finding
+from khms.model.receipt import APPROVED
 from khms.model.redact import redact
 from khms.pipeline import authority, checks
 from khms.pipeline.aside import whereabouts
 from khms.pipeline.authority import Attested
-from khms.pipeline.examination import examine
+from khms.pipeline.changing import ABSORBED
+from khms.pipeline.examination import Examined, examine
 from khms.pipeline.record import approval_message, next_id, now, review_receipt
 from khms.pipeline.ruling import SECOND, Wish
 from khms.pipeline.seal import sealed
@@ -36,7 +39,8 @@ Views = Callable[[Base, Mapping[str, Card]], dict[str, bytes | None]]
 @dataclass(frozen=True, slots=True)
 class Result:
     """`commit` is None where all that was named had been approved before (`already`: label -> id). `unneeded` are
-    waivers of what passed; the record does not hold them."""
+    waivers of what passed; the record does not hold them. `changed` are the proposed changes that were made: (label,
+    the card's id, its path)."""
 
     unit: str
     commit: str | None
@@ -47,6 +51,7 @@ class Result:
     recovered: str = ""
     record: str = ""
     unneeded: tuple[str, ...] = ()
+    changed: tuple[tuple[str, str, str], ...] = ()
 
 
 def approved_labels(records: Sequence[Approval], unit: str) -> dict[str, str]:
@@ -54,10 +59,19 @@ def approved_labels(records: Sequence[Approval], unit: str) -> dict[str, str]:
     return {card.label: card.id for record in records if record.unit == unit for card in record.cards}
 
 
+def made_changes(base: Base, unit: Unit) -> dict[str, str]:
+    """label -> the card's id of each proposed change of the unit that was approved, as the receipts tell it."""
+    if not any(candidate.change for candidate in unit.candidates):
+        return {}
+    said = ledger(base).reviewed().items()
+    made = {label: r.reason for (path, label), r in said if path == unit.path and r.verdict == APPROVED}
+    return {c.label: made[c.label] for c in unit.candidates if c.change and c.label in made}
+
+
 def pending(base: Base, unit: Unit, records: Sequence[Approval]) -> list[Candidate]:
     """The unit's candidates that still await a decision. In a folder a candidate that was refused or put off has been
     moved away, so one that stands there again was rescued; a single file keeps all, and receipts tell."""
-    done = set(approved_labels(records, unit.path))
+    done = {*approved_labels(records, unit.path), *made_changes(base, unit)}
     if unit.single:
         done |= {label for (path, label) in ledger(base).reviewed() if path == unit.path}
     return [candidate for candidate in unit.candidates if candidate.label not in done]
@@ -80,7 +94,8 @@ def approve(
         recovered = str(tx.recovered) if tx.recovered else ""
         unit = inbox.find(base, name)
         records = cards.approvals(base)
-        already = approved_labels(records, unit.path)
+        ids = approved_labels(records, unit.path)
+        already = {**ids, **made_changes(base, unit)}
         chosen = _choose(base, unit, records, wish, already)
         _demand_meant(chosen, already, wish)
         if not chosen:
@@ -90,28 +105,48 @@ def approve(
         authority.demand_calm(repo)
         known = catalogue(base)
         first = cards.greatest_id(known.paths, records) + 1
-        found = examine(base, config, unit, chosen, wish, known, first, already)
+        found = examine(base, config, unit, chosen, wish, known, first, ids)
         if found.faults:
             raise _refusal(found.faults)
         desk = found.desk
-        record = Approval(
-            id=next_id(records),
-            unit=unit.path,
-            reviewer=reviewer,
-            at=now(),
-            parent=repo.head(),
-            cards=found.approved,
-            transitions=tuple(desk.transitions),
-            waivers=found.ruling.waivers(),
-        )
-        record = sealed(base, repo, config, record, ask=attested is None)
-        changes = _changes(base, unit, chosen, desk, record)
+        made = [
+            sealed(base, repo, config, record, ask=attested is None)
+            for record in _records(unit, found, records, reviewer, repo.head())
+        ]
+        changes = _changes(base, unit, chosen, desk, made)
         if receiving:
             changes.update(views(base, {**known.cards, **desk.cards()}))
-        commit = _commit(tx, changes, record, desk, unit, attested)
-    made = tuple((a.label, a.id, desk.card(a.id).path) for a in found.approved)
-    told = found.ruling.unneeded()
-    return Result(unit.name, commit, made, record.transitions, already, found.unchecked, recovered, record.id, told)
+        commit = _commit(tx, changes, made, desk, unit, attested)
+    return Result(
+        unit=unit.name,
+        commit=commit,
+        cards=tuple((a.label, a.id, desk.card(a.id).path) for a in found.approved),
+        transitions=tuple(desk.transitions),
+        already=already,
+        unchecked=found.unchecked,
+        recovered=recovered,
+        record=made[0].id,
+        unneeded=found.ruling.unneeded(),
+        changed=tuple((c.label, c.change.card, desk.card(c.change.card).path) for c in chosen if c.change),
+    )
+
+
+def _records(
+    unit: Unit, found: Examined, records: Sequence[Approval], reviewer: str, head: str | None
+) -> Iterator[Approval]:
+    """The record of the cards that come in, then the one of the changes, each where there are any."""
+    at, first = now(), next_id(records)
+    coming, later = found.desk.transitions[: found.entering], found.desk.transitions[found.entering :]
+    waivers = found.ruling.waivers()
+    fresh = {card.label for card in found.approved}
+    if found.approved:
+        own = tuple(waiver for waiver in waivers if waiver.label in fresh)
+        record = Approval(first, unit.path, reviewer, at, head, found.approved, tuple(coming), own)
+        yield record
+        first = next_id([*records, record])
+    if later:
+        own = tuple(waiver for waiver in waivers if waiver.label not in fresh)
+        yield Approval(first, "", reviewer, at, head, (), tuple(later), own)
 
 
 def _choose(
@@ -151,9 +186,9 @@ def _demand_meant(chosen: Sequence[Candidate], already: Mapping[str, str], wish:
     not pass for a decision."""
     accepted = [name.partition(":") for name in wish.accepted]
     named = {*(check for check, _, _ in accepted), *(check for check, _ in wish.waived)}
-    strange = sorted(named - checks.CHECKS.keys() - {SECOND})
+    strange = sorted(named - checks.CHECKS.keys() - {SECOND, ABSORBED})
     if strange:
-        raise Usage(f"there is no check {', '.join(strange)}", hint="checks: " + ", ".join(checks.CHECKS))
+        raise Usage(f"there is no check {', '.join(strange)}", hint="checks: " + ", ".join((*checks.CHECKS, ABSORBED)))
     here = [c.label for c in chosen] + [label for label in already if wish.everything or label in wish.labels]
     spoken = {*wish.relations, *(label for _, label in wish.waived), *(label for _, _, label in accepted if label)}
     stray = sorted(spoken - set(here), key=inbox.label_order)
@@ -191,20 +226,26 @@ def _refusal(findings: Sequence[Finding]) -> Faulty:
 
 
 def _changes(
-    base: Base, unit: Unit, chosen: Sequence[Candidate], desk: Desk, record: Approval
+    base: Base, unit: Unit, chosen: Sequence[Candidate], desk: Desk, made: Sequence[Approval]
 ) -> dict[str, bytes | None]:
     changes = desk.changes()
     for path in {candidate.path for candidate in chosen}:
         changes[path] = files.read(base.path(path))
-    changes[cards.approval_path(record.id)] = record.file_bytes()
-    label_of = {card.label: card.id for card in record.cards}
-    receipts = [
-        review_receipt(c.mark, "approved", record.id, unit.path, c.label, label_of[c.label], record.at) for c in chosen
-    ]
-    changes[receipts_path(record.id)] = receipts_bytes(receipts)
+    for record in made:
+        changes[cards.approval_path(record.id)] = record.file_bytes()
+        label_of = {card.label: card.id for card in record.cards}
+        if not record.unit:
+            label_of = {c.label: c.change.card for c in chosen if c.change}
+        receipts = [
+            review_receipt(c.mark, APPROVED, record.id, unit.path, c.label, label_of[c.label], record.at)
+            for c in chosen
+            if c.label in label_of
+        ]
+        changes[receipts_path(record.id)] = receipts_bytes(receipts)
     counter = base.path(NEXT_ID)
-    if counter.is_file():
-        following = max(id_number(card.id) for card in record.cards) + 1
+    fresh = [id_number(card.id) for record in made for card in record.cards]
+    if fresh and counter.is_file():
+        following = max(fresh) + 1
         newline = b"\n" if files.read(counter).endswith(b"\n") else b""
         changes[NEXT_ID] = str(following).encode() + newline
     return changes
@@ -213,11 +254,12 @@ def _changes(
 def _commit(
     tx: Transaction,
     changes: dict[str, bytes | None],
-    record: Approval,
+    made: Sequence[Approval],
     desk: Desk,
     unit: Unit,
     attested: Attested | None,
 ) -> str:
-    message = approval_message(record, {card.id: desk.card(card.id).title for card in record.cards})
+    titles = {card.id: desk.card(card.id).title for record in made for card in record.cards}
+    message = approval_message(made, unit.path, titles)
     message += f"Khms-Request: {attested.request}\n" if attested else ""
     return tx.commit(changes, message, what=f"approval of {unit.name}", user_hooks=True)

@@ -63,7 +63,7 @@ def _duplicates(case: Case) -> list[Outcome]:
 
 def _refused(case: Case) -> list[Outcome]:
     label = case.candidate.label
-    found = case.refused.same(case.candidate.body, case.least)
+    found = case.refused.same(case.candidate.says, case.least)
     if not found:
         return [Outcome("refused", label, PASS)]
     mend = f"khms unreject {unit_name(found[0].unit)} {found[0].label}"

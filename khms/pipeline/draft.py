@@ -3,7 +3,7 @@
 Pure work over what was read; the same decisions over the same files give the same bytes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,13 +59,14 @@ class Draft:
 @dataclass(frozen=True, slots=True)
 class Material:
     """What drafts are made from: what is known, where quotes are looked up, the run's day, the labels of the run, what
-    reviewers refused before."""
+    reviewers refused before, and the names of what a candidate is like, by its label."""
 
     known: Known
     reader: Reader
     day: str
     labels: frozenset[str]
     refused: Refusals = field(default_factory=Refusals)
+    like: Callable[[str], list[str]] = lambda label: []
 
 
 def draft(decision: Decision, mark: Mark, attached: Sequence[tuple[Decision, Mark]], material: Material) -> Draft:
@@ -183,7 +184,10 @@ def _flags(made: Draft, material: Material) -> list[str]:
         flags.append("thin")
     flags += [name for name, outcome in made.checks().items() if outcome.state == FAIL]
     flags += [f"quoted-by:{card_id}" for card_id in candidate.nearest if _quoted_by(card_id, candidate, known)]
-    flags += [f"same-as:{same.id}" for same in known.same_cards(candidate.body) if same.id != candidate.relation.target]
+    same = [same.id for same in known.same_cards(candidate.body)]
+    flags += [f"same-as:{name}" for name in same if name != candidate.relation.target]
+    told = (*same, candidate.relation.target)
+    flags += [f"like:{name}" for name in material.like(made.label) if name not in told]
     flags += [f"refused-as:{held.name}" for held in material.refused.same(candidate.body, known.least)[:3]]
     return flags
 

@@ -11,7 +11,7 @@ from math import ceil
 
 from khms.index.text import terms
 from khms.model.candidate import Candidate, Relation
-from khms.model.card import ARCHIVED, Card
+from khms.model.card import ARCHIVED, Card, links_of
 from khms.model.claim import claim, key, normalised
 from khms.model.outcome import FAIL, PASS, Outcome
 
@@ -110,9 +110,10 @@ def claims_of(cards: Iterable[Card]) -> Claims:
 def check(
     candidate: Candidate, relation: Relation, cards: Mapping[str, Card], bodies: Bodies | Claims, least: float
 ) -> Outcome:
-    """Fails where a card in force says exactly the same and is not the one that the candidate is about; a card that
-    says nearly the same, or says it no longer, is named beside a pass."""
-    near = [same for same in bodies.same(candidate.body, least) if same.id in cards and same.id != relation.target]
+    """Fails where a card in force says exactly the same and is none that the candidate is about or replaces; a card
+    that says nearly the same, or says it no longer, is named beside a pass."""
+    own = {relation.target, *links_of(candidate.meta.get("links")).supersedes}
+    near = [same for same in bodies.same(candidate.body, least) if same.id in cards and same.id not in own]
     for same in near:
         if same.equal and cards[same.id].status not in (*ARCHIVED, "refuted"):
             return Outcome("duplicates", candidate.label, FAIL, f"{same.id} says exactly this")

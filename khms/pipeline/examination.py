@@ -12,9 +12,10 @@ from khms.model.candidate import RELATION_KINDS, Candidate, Relation
 from khms.model.card import Card, Links, id_text
 from khms.model.finding import Finding
 from khms.model.outcome import Outcome
-from khms.pipeline import carding, checks, form, samemark
+from khms.pipeline import carding, changing, checks, form, samemark
 from khms.pipeline.duplicates import Claims
 from khms.pipeline.form import fault
+from khms.pipeline.quotes import Reader
 from khms.pipeline.refusals import refusals
 from khms.pipeline.ruling import SECOND, Ruling, Wish
 from khms.pipeline.transition import Desk, follow
@@ -30,7 +31,8 @@ SETTLING = "new|supports:K-…|contradicts:K-…|supersedes:K-…"
 @dataclass(frozen=True, slots=True)
 class Examined:
     """`desk` holds the cards as they would be, `approved` the new ones; `faults` is all that stands against it;
-    `outcomes` is what each check said, `unchecked` what of it the reviewer accepted as not run."""
+    `outcomes` is what each check said, `unchecked` what of it the reviewer accepted as not run. The desk's first
+    `entering` transitions come of the new cards, the others of proposed changes."""
 
     desk: Desk
     approved: tuple[Approved, ...]
@@ -38,6 +40,7 @@ class Examined:
     unchecked: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
     ruling: Ruling
+    entering: int = 0
 
 
 def examine(
@@ -57,11 +60,15 @@ def examine(
     ruling = Ruling(wish)
     faults, unchecked, outcomes = _verify(base, config, unit, chosen, relations, known, ruling)
     desk = Desk(base)
-    approved, more = _make(desk, chosen, _sound(relations, faults), first, already)
+    approved, more = _make(desk, [c for c in chosen if c.change is None], _sound(relations, faults), first, already)
+    entering = len(desk.transitions)
+    busy = {change.id for change in desk.transitions}
+    for candidate in chosen:
+        more += [] if candidate.change is None else changing.make(desk, candidate, busy)
     faults += more
     if not more:
         faults += _lint(base, config, desk, known.cards, _made_of(approved, chosen), ruling)
-    return Examined(desk, tuple(approved), tuple(faults), unchecked, tuple(outcomes), ruling)
+    return Examined(desk, tuple(approved), tuple(faults), unchecked, tuple(outcomes), ruling, entering)
 
 
 def _verify(
@@ -83,15 +90,23 @@ def _verify(
     receipts = ledger(base)
     refused = refusals(base, receipts)
     second = samemark.outcomes(chosen, receipts.receipts)
+    reader = Reader(base)
     for candidate in chosen:
         relation = relations[candidate.label]
-        faults += form.faults(candidate, single=unit.single)
         faults += _unseen(candidate, wish)
-        faults += _unjudged(unit, candidate, relation, wish)
         settled = candidate.label in wish.relations
-        found = checks.examine(
-            base, unit, candidate, relation, known.cards, claims, config, settled=settled, refused=refused
-        )
+        if candidate.change is None:
+            faults += form.faults(candidate, single=unit.single)
+            faults += _unjudged(unit, candidate, relation, wish)
+            found = checks.examine(
+                base, unit, candidate, relation, known.cards, claims, config, settled=settled, refused=refused
+            )
+        else:
+            wrong = [*changing.form(candidate)]
+            wrong += [fault(candidate, "change", "a change has no relation to settle", "leave that out")] * settled
+            faults += wrong
+            least = config["nightly.same_jaccard"]
+            found = [] if wrong else changing.outcomes(base, candidate, known.cards, reader, refused, least)
         found += [second[candidate.label]] if candidate.label in second else []
         said += found
         for outcome in found:

@@ -371,7 +371,9 @@ def _text(up: Upstream, units: list[One]) -> str:
         "",
     ]
     for one in units:
-        made = ", ".join(f"{label} as {card}" for label, card, _ in one.result.cards) if one.result else ""
+        pieces = [f"{label} as {card}" for label, card, _ in one.result.cards] if one.result else []
+        pieces += [f"{label}, which changes {card}" for label, card, _ in one.result.changed] if one.result else []
+        made = ", ".join(pieces)
         lines.append(f"- `{one.unit}`: {made}; approved by {letter.inert(one.reviewer)} in {one.request}")
     return "\n".join(lines) + "\n"
 

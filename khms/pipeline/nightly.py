@@ -20,6 +20,7 @@ from typing import Any
 from khms.config import Config
 from khms.errors import Busy, KhmsError, Refused, Usage
 from khms.model.card import card_types
+from khms.model.claim import claim
 from khms.model.finding import Finding
 from khms.model.mark import Mark
 from khms.model.receipt import decided
@@ -46,6 +47,7 @@ from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
 from khms.pipeline.evaluate import Evaluated, evaluate
 from khms.pipeline.gathering import Gathered
 from khms.pipeline.known import Known, Vocabulary
+from khms.pipeline.likeness import Likeness
 from khms.pipeline.night import Night, Result, Spending, result
 from khms.pipeline.quotes import Reader
 from khms.pipeline.record import now
@@ -233,7 +235,8 @@ def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
     made = [decision for decision in done.decisions.values() if decision.label]
     reader = Reader(task.base, {**{path: page.data for path, page in collected.pages.items()}, **collected.held})
     labels = frozenset(decision.label for decision in made)
-    material = Material(known, reader, run.day, labels, refusals(task.base, receipts))
+    like = _like(task, known, [decision for decision in done.decisions.values() if decision.label])
+    material = Material(known, reader, run.day, labels, refusals(task.base, receipts), like)
     drafts = [draft(one, marks[one.mark], attached.get(one.label, ()), material) for one in made]
     memory = postprocess.remembered(task.base, receipts)
     task.problems.extend(memory.problems)
@@ -248,6 +251,14 @@ def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
         spending=_spending(task),
     )
     return publish.take_along(task.repo, night)
+
+
+def _like(task: Task, known: Known, made: list[Decision]) -> Callable[[str], list[str]]:
+    """Names what a candidate, by its label, is like in meaning: cards in force and candidates of this run."""
+    texts = [(card.id, claim(card.body)) for card in known.cards.values() if known.in_force(card.id)]
+    texts += [(one.label, claim(one.verdict.proposal.body)) for one in made if one.verdict.proposal]
+    found, least = Likeness(task.base, task.config, texts), float(task.config["nightly.same_cosine"])
+    return lambda label: [name for name, _ in found.like(label, least)]
 
 
 def _spending(task: Task) -> Spending:

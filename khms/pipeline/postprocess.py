@@ -86,19 +86,20 @@ def _screened(made: Draft) -> Draft:
     """Withheld by screening; what looks like a secret is taken out first, since even `dropped/` is kept by git."""
     outcome = made.failed("screening")
     assert outcome is not None
-    meta = {key: _redacted(value) for key, value in made.candidate.meta.items()}
+    meta = {key: redacted(value) for key, value in made.candidate.meta.items()}
     clean = replace(made, candidate=replace(made.candidate, meta=meta, body=redact(made.candidate.body)))
     written = drafting.with_flags(clean, clean.candidate.flags)
     return replace(written, fate=DROPPED, why=f"screening: {outcome.message}") if written.fate == PUBLISHED else written
 
 
-def _redacted(value: object) -> object:
+def redacted(value: object) -> object:
+    """A value of a candidate's header without what looks like a key."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
-        return [_redacted(item) for item in value]
+        return [redacted(item) for item in value]
     if isinstance(value, Mapping):
-        return {key: item if key == "sha256" else _redacted(item) for key, item in value.items()}
+        return {key: item if key == "sha256" else redacted(item) for key, item in value.items()}
     return value
 
 

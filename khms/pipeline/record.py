@@ -2,7 +2,7 @@
 
 import datetime
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from khms.model.approval import Approval
 from khms.model.receipt import Receipt
@@ -25,13 +25,18 @@ def next_id(records: Iterable[Approval]) -> str:
     return new_ulid(max(int(time.time() * 1000), latest + 1))
 
 
-def approval_message(record: Approval, titles: Mapping[str, str]) -> str:
-    """The commit message of an approval; `titles` maps its cards' ids to their titles."""
-    count = len(record.cards)
-    unit = record.unit.rpartition("/")[2].removesuffix(".md")
-    lines = [f"Approve {count} card{'s' if count > 1 else ''} from {unit}", ""]
-    lines += [f"{card.id} {titles[card.id]}" for card in record.cards]
-    lines += [f"{t.id} {t.field}: {t.old or 'none'} -> {t.new}" for t in record.transitions if t.field == "status"]
-    lines += ["", *(f"Khms-Approved: {card.id}" for card in record.cards)]
-    lines += [f"Khms-Unit: {record.unit}", f"Khms-Reviewer: {record.reviewer}"]
+def approval_message(records: Sequence[Approval], path: str, titles: Mapping[str, str]) -> str:
+    """The commit message of an approval of candidates of the unit at `path`; `titles` maps the ids of its new cards to
+    their titles. A record without a unit is the one of the changes that were proposed beside them."""
+    approved = [card for record in records for card in record.cards]
+    changes = [(record.unit, t) for record in records for t in record.transitions if t.field == "status"]
+    proposed = sum(not unit for unit, _ in changes)
+    counts = [(len(approved), "card"), (proposed, "change")]
+    shown = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for n, what in counts if n)
+    lines = [f"Approve {shown} from {path.rpartition('/')[2].removesuffix('.md')}", ""]
+    lines += [f"{card.id} {titles[card.id]}" for card in approved]
+    lines += [f"{t.id} {t.field}: {t.old or 'none'} -> {t.new}" for _, t in changes]
+    lines += ["", *(f"Khms-Approved: {card.id}" for card in approved)]
+    lines += [f"Khms-Transition: {t.id} {t.old} {t.new}" for unit, t in changes if not unit]
+    lines += [f"Khms-Unit: {path}", f"Khms-Reviewer: {records[0].reviewer}"]
     return "\n".join(lines) + "\n"

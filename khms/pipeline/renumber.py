@@ -1,7 +1,7 @@
 """Card ids in texts, after unpublished cards were given others: only where a mention has a form of its own.
 
-Those places are the header's id, links, nearest cards and relation, a quote's source, `[[K-…]]`, SUPERSEDES and LINKS
-lines, and what a report or a receipt says as an id alone. Prose, quotes, code and journals stay byte for byte.
+Those places are the header's id, links, nearest cards, relation and change, a quote's source, `[[K-…]]`, SUPERSEDES and
+LINKS lines, and what a report or a receipt says as an id alone. Prose, quotes, code and journals stay byte for byte.
 """
 
 import json
@@ -21,7 +21,7 @@ _STRUCTURED = re.compile(r"(?:SUPERSEDES |\*\*LINKS:\*\*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _RULE = re.compile(r"(?:---|\.\.\.)[ \t]*\r?\n?")
 _KEY = re.compile(r"[\"']?([A-Za-z_][\w-]*)[\"']?:(?:\s|$)")
-_NESTED = re.compile(r"\s*(?:-\s+)?[\"']?(target|nearest|source)[\"']?:\s*[\"']?K-\d{5,}[\"']?\s*(?:#.*)?$")
+_NESTED = re.compile(r"\s*(?:-\s+)?[\"']?(target|nearest|source|card|by)[\"']?:\s*[\"']?K-\d{5,}[\"']?\s*(?:#.*)?$")
 _SPAN = re.compile(r"`(?:(?:new|supports|contradicts|supersedes|unjudged|K-\d{5,})[ ,]*)+`")
 
 
@@ -85,7 +85,7 @@ def _header(lines: list[str], ids: Ids) -> list[str]:
     for line in lines:
         top = _KEY.match(line)
         key = top[1] if top else key
-        nested = key in ("relation", "quotes", "source") and _NESTED.match(line)
+        nested = key in ("relation", "quotes", "source", "change") and _NESTED.match(line)
         if key in ("id", "links", "nearest") or nested:
             line = _ID.sub(_new(ids), line)
         found.append(line)

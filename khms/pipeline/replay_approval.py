@@ -252,12 +252,13 @@ def _message(old: Old, fresh: Approval | None, desk: TipDesk) -> str:
         path, data = old.card(card.id)
         page = markdown.parse(data, path)
         titles[card.id] = card_from(page.meta, page.body, path).title
-    usual = set(approval_message(old.record, titles).splitlines())
+    usual = set(approval_message([old.record], old.record.unit, titles).splitlines())
     more = [line for line in old.commit.message.splitlines() if line.strip() and line not in usual]
     if fresh is None:
         names = ", ".join(card.label for card in old.record.cards)
         unit = stem(old.record.unit)
         text = f"Put aside {names} of {unit}\n\nKhms-Unit: {old.record.unit}\nKhms-Reviewer: {old.record.reviewer}\n"
     else:
-        text = approval_message(fresh, {card.id: desk.card(card.id).title for card in fresh.cards})
+        titles = {card.id: desk.card(card.id).title for card in fresh.cards}
+        text = approval_message([fresh], fresh.unit, titles)
     return text + "".join(f"{line}\n" for line in more)

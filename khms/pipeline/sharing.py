@@ -50,6 +50,8 @@ class Sharing:
         """An approval's result as it was published: others may have been faster, and then ids and record are new."""
         if not self.ids and not self.left:
             return result
+        if not result.cards:  # changes alone: no id is new
+            return replace(result, commit=self.repo.head())
         lost = {left.id for left in self.left}
         made = []
         for label, old, _ in result.cards:

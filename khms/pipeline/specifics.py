@@ -5,7 +5,7 @@ error messages, what stands in code spans or quotation marks, and each sentence 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from khms.model.candidate import Candidate
@@ -138,23 +138,36 @@ def check(candidate: Candidate) -> Outcome:
     body = _body(candidate)
     texts = [body] if _is_cut(candidate.title, held) else [candidate.title, body]
     found = list(dict.fromkeys(item for text in texts for item in named(text)))
-    date = as_text(candidate.meta.get("date"))[:10]
-    counted = list(
-        dict.fromkeys(n for text in texts for n in numbers(quotes.plain(_unnumbered(text))) if n.value != date)
-    )
+    counted = _counted(texts, as_text(candidate.meta.get("date")))
     if not found and not counted:
         return Outcome("specifics", candidate.label, PASS)
     if not held:
         return Outcome("specifics", candidate.label, NOT_RUN, "there is no quote to look into")
-    missing = [words for kind, words in found if not _stands(kind, words, held)]
-    there = {form for text in held for number in numbers(text) for form in _forms(number)}
-    missing += [number.shown for number in counted if (number.value, number.unit) not in there]
-    if not missing:
+    lost = _lost(found, counted, held)
+    if not lost:
         return Outcome("specifics", candidate.label, PASS)
-    missing = list(dict.fromkeys(" ".join(words.split()) for words in missing))
-    shown = ", ".join(f"“{words[:60]}”" for words in missing[:5])
-    more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+    shown = ", ".join(f"“{words[:60]}”" for words in lost[:5])
+    more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
     return Outcome("specifics", candidate.label, FAIL, f"in none of its quotes: {shown}{more}")
+
+
+def missing(texts: Sequence[str], held: Sequence[str], date: str = "") -> list[str]:
+    """The specifics of `texts` that stand in none of `held`; their own `date` and sentences under VERIFIED aside."""
+    plain = [quotes.plain(text) for text in held]
+    found = dict.fromkeys(item for text in texts for item in named(text) if item[0] != "verified")
+    return _lost(list(found), _counted(texts, date), plain)
+
+
+def _counted(texts: Sequence[str], date: str) -> list[Number]:
+    found = (n for text in texts for n in numbers(quotes.plain(_unnumbered(text))))
+    return list(dict.fromkeys(n for n in found if n.value != date[:10]))
+
+
+def _lost(found: Sequence[tuple[str, str]], counted: Sequence[Number], held: list[str]) -> list[str]:
+    lost = [words for kind, words in found if not _stands(kind, words, held)]
+    there = {form for text in held for number in numbers(text) for form in _forms(number)}
+    lost += [number.shown for number in counted if (number.value, number.unit) not in there]
+    return list(dict.fromkeys(" ".join(words.split()) for words in lost))
 
 
 def _forms(number: Number) -> Iterator[tuple[str, str]]:

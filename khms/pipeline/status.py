@@ -58,7 +58,7 @@ def change(
         old = desk.card(card_id)
         if by:
             desk.card(by)
-        _apply(desk, old, new, by, why)
+        apply(desk, old, new, by, why)
         recovered = str(tx.recovered) if tx.recovered else ""
         if not desk.transitions:
             return Changed(card_id, old.status, new, None, (), recovered)
@@ -74,7 +74,9 @@ def change(
     return Changed(card_id, old.status, new, commit, record.transitions, recovered)
 
 
-def _apply(desk: Desk, card: Card, new: str, by: str | None, why: str) -> None:
+def apply(desk: Desk, card: Card, new: str, by: str | None, why: str) -> None:
+    """Makes the change on the desk, with what it does to the edges. Raises Usage where it needs a cause, Refused where
+    the graph does not carry it."""
     if by == card.id:
         raise Refused(f"{by} cannot be the cause of its own change", hint="name another card with --by")
     if new == "refuted":

@@ -100,7 +100,7 @@ def withhold(
 
 def _receipt(candidate: Candidate, verdict: str, run: str, unit: Unit, why: str, at: str) -> Receipt:
     made = review_receipt(form.mark_of(candidate), verdict, run, unit.path, candidate.label, why, at)
-    return replace(made, claim=said(candidate.body)) if verdict == REJECTED else made
+    return replace(made, claim=said(candidate.says)) if verdict == REJECTED else made
 
 
 def _target(unit: Unit, candidate: Candidate, verdict: str) -> str:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 
 from khms.check.context import Context
-from khms.check.subject import CARD, NOTE, Fault, Subject
+from khms.check.subject import CARD, CHANGE, NOTE, Fault, Subject
 from khms.model.card import RELATIONS, canonical_type, is_card_id
 from khms.store import schema
 from khms.store.layout import seems_card
@@ -23,7 +23,7 @@ def frontmatter(subject: Subject, context: Context) -> Iterator[Fault]:
     if not subject.meta:
         yield Fault(1, "the frontmatter is missing", "begin the file with `---`, `id: …` and the other keys, `---`")
         return
-    name = "card" if subject.kind == CARD else "candidate"
+    name = {CARD: "card", CHANGE: "change"}.get(subject.kind, "candidate")
     value = subject.meta if subject.kind == CARD else schema.convert(subject.meta, name)
     if not schema.fits(name, value):
         for pointer, message in schema.problems(name, value):

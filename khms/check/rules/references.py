@@ -27,6 +27,16 @@ def targets(subject: Subject, context: Context) -> Iterator[Fault]:
         yield Fault(first, f"{many} nothing: `[[]]`", "name a card, or put it in backticks", "warning")
 
 
+def changed(subject: Subject, context: Context) -> Iterator[Fault]:
+    """KH005 of a proposed change: the card that it is about and the one that is its cause are there."""
+    change = subject.meta.get("change")
+    for key in ("card", "by"):
+        target = change.get(key) if isinstance(change, dict) else None
+        if isinstance(target, str) and target and not context.exists(target):
+            said = f"`change.{key}` {target}: there is no such card"
+            yield Fault(subject.line(f"change.{key}", "change"), said, _MEND)
+
+
 _MEND = "correct the id, or take the link out"
 
 
