@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from khms.config import Config
 from khms.errors import Usage
 
 CALLS, BUDGET, DEADLINE, LIMIT = "calls", "budget", "deadline", "usage limit"
@@ -104,6 +105,23 @@ class Meter:
             self.stopped = self.stopped or Stopped(LIMIT, why)
             return self.stopped
 
+    @property
+    def unbounded(self) -> str:
+        """What a person should hear of a budget that bounds nothing; empty where it does."""
+        if not self.budget_usd or not self.unpriced:
+            return ""
+        return f"the host told no cost of {self.unpriced} calls, which the budget cannot bound: nightly.max_calls can"
+
     def _stop(self, bound: str, why: str) -> None:
         self.stopped = Stopped(bound, why)
         raise self.stopped
+
+
+def meter(config: Config, deadline: str | None, budget_usd: float | None) -> Meter:
+    """The bounds of a run: those of the command line, else the configuration's. Raises Usage for one that is none."""
+    if budget_usd is not None and budget_usd <= 0:
+        raise Usage(f"{budget_usd} is no sum that can be spent", hint="--budget-usd 2.50; without it there is no limit")
+    length = config["nightly.deadline"] if deadline is None else deadline
+    end = time.monotonic() + seconds(length) if length else 0.0
+    budget = float(config["nightly.budget_usd"]) if budget_usd is None else budget_usd
+    return Meter(calls=config["nightly.max_calls"], budget_usd=budget, deadline=end)

@@ -12,7 +12,6 @@ One run a base. A proposer never writes, and nothing here approves.
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -41,7 +40,6 @@ from khms.pipeline import (
     publish,
     sources,
 )
-from khms.pipeline.bounds import Meter
 from khms.pipeline.carry import After, Carried, Decision, Run
 from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Material, draft
 from khms.pipeline.evaluate import Evaluated, evaluate
@@ -92,7 +90,7 @@ def nightly(
     window = sources.window(since, only_mark)
     made = propose.proposer(config)
     told = progress or (lambda done, total: None)
-    task = Task(base, repo, config, window, cap, made, told, _meter(config, deadline, budget_usd), left_alone)
+    task = Task(base, repo, config, window, cap, made, told, bounds.meter(config, deadline, budget_usd), left_alone)
     if dry_run:
         return _rehearse(task)
     local.make(base)
@@ -106,16 +104,6 @@ def nightly(
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
         lastrun.remember(base, "nightly", found.run, "; ".join(errors))
     return found
-
-
-def _meter(config: Config, deadline: str | None, budget_usd: float | None) -> Meter:
-    """The bounds of a run: those of the command line, else the configuration's."""
-    length = config["nightly.deadline"] if deadline is None else deadline
-    budget = float(config["nightly.budget_usd"]) if budget_usd is None else budget_usd
-    if budget < 0:
-        raise Usage(f"{budget} is no sum of money", hint="--budget-usd 2.50")
-    end = time.monotonic() + bounds.seconds(length) if length else 0.0
-    return Meter(calls=config["nightly.max_calls"], budget_usd=budget, deadline=end)
 
 
 def _delivered(task: Task, found: Result) -> Result:
@@ -153,6 +141,8 @@ def _run(task: Task) -> Result:
     if gathered.chunks or gathered.ends:
         carry.keep_gathered(base, run, gathering.file_bytes(gathered))
     done = evaluate(task, run, collected, _known(task), carried, gathered, held)
+    if said := task.meter.unbounded:
+        task.told.append(said)
     night, commit = verify(task, run, receipts, done), ""
     if task.reads_sessions:
         carry.keep_after(base, run, After(gathered.moved(done.unread), done.waiting))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from khms.errors import Refused
+from khms.errors import Refused, Usage
+from khms.pipeline.bounds import Meter, Spent, Stopped
 from khms.store import inbox, schema
 from khms.store.layout import Base
 from khms.store.receipts import ledger
@@ -200,3 +201,24 @@ def test_every_receipt_of_a_bounded_run_names_one_mark(agent: Scripted) -> None:
     agent.run()
     marks = [receipt.mark for receipt in ledger(agent.base).receipts]
     assert len(marks) == len(set(marks)) == 2
+
+
+def test_a_budget_that_the_host_tells_no_cost_for_is_said_to_bound_nothing(agent: Scripted) -> None:
+    agent.plan({"answer": "card"})
+    found = agent.run(budget_usd=1.5)
+    assert found.verdicts == {"new": 2}
+    assert any("no cost of 2 calls" in note for note in found.notes)
+    with pytest.raises(Usage, match="no sum"):
+        agent.run(budget_usd=0.0)
+
+
+def test_a_budget_is_kept_over_a_killed_process_and_ends_the_asking() -> None:
+    meter = Meter(budget_usd=1.0)
+    meter.add(Spent(0.6))
+    assert meter.allow() == float("inf")
+    meter.add(Spent(0.6))
+    with pytest.raises(Stopped) as stopped:
+        meter.allow()
+    assert stopped.value.bound == "budget"
+    with pytest.raises(Stopped):
+        meter.allow()

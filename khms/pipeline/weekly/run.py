@@ -5,7 +5,6 @@ is gone on with by running the command again: what an agent answered is kept, a 
 import contextlib
 import hashlib
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -75,7 +74,7 @@ def weekly(
     cap = int(config["weekly.max_cards"]) if max_cards is None else max_cards
     if cap < 0:
         raise Usage(f"{cap} is no number of cards", hint="--max-cards 12")
-    meter = _meter(config, deadline, budget_usd)
+    meter = bounds.meter(config, deadline, budget_usd)
     task = Task(base, repo, config, cap, propose.proposer(config), meter, progress or (lambda done, total: None))
     if dry_run:
         return _rehearse(task)
@@ -96,15 +95,6 @@ def weekly(
         errors = [str(problem) for problem in found.problems if problem.severity == "error"]
         lastrun.remember(base, JOB, found.run, "; ".join(errors))
     return found
-
-
-def _meter(config: Config, deadline: str | None, budget_usd: float | None) -> Meter:
-    length = config["nightly.deadline"] if deadline is None else deadline
-    budget = float(config["nightly.budget_usd"]) if budget_usd is None else budget_usd
-    if budget < 0:
-        raise Usage(f"{budget} is no sum of money", hint="--budget-usd 2.50")
-    end = time.monotonic() + bounds.seconds(length) if length else 0.0
-    return Meter(calls=config["nightly.max_calls"], budget_usd=budget, deadline=end)
 
 
 def _run(task: Task) -> Result:
