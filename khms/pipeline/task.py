@@ -53,7 +53,7 @@ class Task:
         made = Asker(
             agent=self.proposer.agent,
             meter=self.meter,
-            guard=Guard(self.base, self.repo.folder),
+            guard=Guard(self.base, self.repo),
             run=run.id,
             seconds=float(self.config["nightly.call_seconds"]),
             repair=bool(self.config["nightly.repair"]),

@@ -178,7 +178,7 @@ def _asking(task: Task, run: Run) -> Ask | None:
     asker = Asker(
         agent=task.proposer.agent,
         meter=task.meter,
-        guard=Guard(task.base, task.repo.folder),
+        guard=Guard(task.base, task.repo),
         run=run.id,
         seconds=float(task.config["nightly.call_seconds"]),
         repair=bool(task.config["nightly.repair"]),
