@@ -270,6 +270,8 @@ def _remember(place: Path, memory: dict[str, Any], key: str, found: str, now: Ma
     import contextlib
     import json
 
-    with contextlib.suppress(Unavailable):  # it is hashed again next time
+    if not place.parent.is_dir():  # whoever only looks makes no folder: it is hashed again next time
+        return
+    with contextlib.suppress(Unavailable):
         text = json.dumps({**memory, key: (found, now)})
         files.write_atomic(place, text.encode())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from khms.config import Config
 from khms.hosts.headless.base import (
     ANSWER,
     LIMIT,
@@ -31,6 +32,8 @@ from khms.pipeline.confinement import Guard
 from khms.pipeline.prompts import Prompt
 from khms.pipeline.sources import clean
 from khms.store import files
+from khms.store.layout import Base
+from khms.store.repo import Repo
 
 RETRIES = 2
 SCHEMA = "khms.asked/1"
@@ -130,6 +133,8 @@ class Asker:
             )
         if reply.kind == TIMEOUT and left < request.seconds:
             self.meter.allow()  # it was the run's own end that cut the call off, not a slow agent
+        # what an endpoint says may hold halves of surrogate pairs, which no file and no later prompt can
+        reply = replace(reply, text=_whole(reply.text), said=_whole(reply.said), model=_whole(reply.model))
         asked.keep(reply)
         self.meter.add(spent(reply))
         return reply
@@ -138,6 +143,16 @@ class Asker:
         """Counts what an earlier process of this run has spent on the question."""
         for reply in asked.replies:
             self.meter.add(spent(reply))
+
+
+def asker(config: Config, base: Base, repo: Repo, agent: Agent, meter: Meter, run: str, folder: Path) -> Asker:
+    """Who asks for a run whose carry is `folder`. What its earlier processes spent is counted."""
+    seconds, repair = float(config["nightly.call_seconds"]), bool(config["nightly.repair"])
+    made = Asker(agent, meter, Guard(base, repo), run, seconds, repair)
+    if not meter.made:
+        for path in sorted((folder / "asked").glob("[!.]*.json")):
+            made.resume(Asked.load(path))
+    return made
 
 
 def spent(reply: Reply) -> Spent:
@@ -149,6 +164,10 @@ def _object(reply: Reply, wrong: Callable[[dict[str, Any]], list[str]]) -> dict[
         words, said = _SAID.get(reply.kind, "it failed"), _line(reply.text or reply.said)
         raise Unusable(f"{words}: {said}" if said else words)
     return answer.read(reply.text, wrong)
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _line(text: str) -> str:

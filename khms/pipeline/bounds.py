@@ -119,7 +119,7 @@ class Meter:
 
 def meter(config: Config, deadline: str | None, budget_usd: float | None) -> Meter:
     """The bounds of a run: those of the command line, else the configuration's. Raises Usage for one that is none."""
-    if budget_usd is not None and budget_usd <= 0:
+    if budget_usd is not None and not 0 < budget_usd < float("inf"):  # NaN is neither
         raise Usage(f"{budget_usd} is no sum that can be spent", hint="--budget-usd 2.50; without it there is no limit")
     length = config["nightly.deadline"] if deadline is None else deadline
     end = time.monotonic() + seconds(length) if length else 0.0

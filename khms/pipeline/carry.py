@@ -163,8 +163,8 @@ def keep(base: Base, run: Run, decision: Decision) -> None:
 
 
 def _write(base: Base, run: Run, name: str, value: Mapping[str, Any]) -> None:
-    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-    files.write_atomic(base.carry / run.id / name, text.encode("utf-8"))
+    """In ASCII: a transcript's name among the values need not be text in any encoding."""
+    files.write_atomic(base.carry / run.id / name, (json.dumps(value, indent=1) + "\n").encode("ascii"))
 
 
 def keep_gathered(base: Base, run: Run, data: bytes) -> None:
@@ -209,8 +209,8 @@ def settle(base: Base, run: Run) -> None:
         return
     kept = {f"{chunk.id}.json" for chunk, _ in found}
     for chunk, one in found:
-        text = json.dumps({"schema": SCHEMA, **one}, ensure_ascii=False) + "\n"
-        files.write_atomic(base.carry / FOUND / f"{chunk.id}.json", text.encode("utf-8", "surrogatepass"), 0o600)
+        text = json.dumps({"schema": SCHEMA, **one}) + "\n"
+        files.write_atomic(base.carry / FOUND / f"{chunk.id}.json", text.encode("ascii"), 0o600)
     for path in sorted((base.carry / FOUND).glob("*.json")):
         if path.name not in kept:
             files.unlink(path)

@@ -53,6 +53,5 @@ def advance(base: Base, moved: Mapping[str, Cursor]) -> None:
     rows = {key: cursor.as_json() for key, cursor in sorted({**load(base), **moved}.items())}
     value = {"schema": SCHEMA, "sources": rows}
     local.make(base)
-    files.write_atomic(
-        base.state / NAME, (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8"), 0o600
-    )
+    # in ASCII: the name of a transcript need not be text in any encoding
+    files.write_atomic(base.state / NAME, (json.dumps(value, indent=1) + "\n").encode("ascii"), 0o600)

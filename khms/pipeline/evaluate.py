@@ -2,7 +2,7 @@
 an agent looks through the sessions for MARKs that nobody wrote, which are decided in the same way.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ from khms.pipeline.sources import Collected
 from khms.pipeline.task import Task
 from khms.store import schema
 
+REASONS, NAMED = 5, 3  # reasons that are told, and MARKs that are named with each
 One = TypeVar("One")
 Made = TypeVar("Made")
 
@@ -66,6 +67,7 @@ class _Evaluation:
     following: int
     decisions: dict[str, Decision] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
     shown: list[tuple[str, str]] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     found: list[tuple[Chunk, Mapping[str, Any], tuple[Mark, ...]]] = field(default_factory=list)
@@ -152,6 +154,8 @@ class _Evaluation:
     def _take(self, mark: Mark, made: Decision | Exception) -> None:
         if isinstance(made, Stopped | Undecided):
             self.left[mark.id] = f"{made.bound}: {made}" if isinstance(made, Stopped) else str(made)
+            if isinstance(made, Undecided):
+                self.failed[mark.id] = str(made)
             return
         if isinstance(made, Exception):
             raise made
@@ -233,8 +237,21 @@ def evaluate(
     found = work.find(before)
     work.decide(found, total + len(found))
     task.progress(total + len(found), total + len(found))
+    task.told.extend(_undecided(work.failed))
     unread = frozenset(work.unread)
     return Evaluated(work.collected, known, work.decisions, work.left, unread, work.waiting, tuple(work.shown))
+
+
+def _undecided(failed: Mapping[str, str]) -> Iterator[str]:
+    """Why no answer decided these MARKs, each reason once: an agent that is not logged in fails for all of them."""
+    reasons: dict[str, list[str]] = {}
+    for mark, why in failed.items():
+        reasons.setdefault(why, []).append(mark)
+    for why, marks in list(reasons.items())[:REASONS]:
+        more = f" and {len(marks) - NAMED} more" if len(marks) > NAMED else ""
+        yield f"open: {', '.join(marks[:NAMED])}{more}, for no answer counts: {why}"
+    if len(reasons) > REASONS:
+        yield f"and {len(reasons) - REASONS} further reasons, kept in .khms/carry/undecided"
 
 
 def _side_by_side(items: Sequence[One], work: Callable[[One], Made]) -> list[Made | Exception]:

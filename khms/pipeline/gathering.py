@@ -256,6 +256,8 @@ def _commits(work: _Work, name: str, path: Path) -> None:
 
 
 def _problem(where: str, said: str) -> Finding:
+    """The name of a file need not be text in any encoding, and a report is."""
+    where, said = (text.encode("utf-8", "backslashreplace").decode("utf-8") for text in (where, said))
     return Finding("KH001", "warning", where, 0, said, "check the file and its permissions")
 
 
@@ -288,4 +290,4 @@ def gathered_from(value: Mapping[str, Any]) -> Gathered:
 
 
 def file_bytes(found: Gathered) -> bytes:
-    return (json.dumps(found.as_json(), ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+    return (json.dumps(found.as_json()) + "\n").encode("ascii")

@@ -14,6 +14,7 @@ from khms.model.redact import redact
 from khms.pipeline import prompts, quotes
 from khms.pipeline.digest import Chunk
 from khms.pipeline.duplicates import Bodies
+from khms.pipeline.packet import RADIUS
 from khms.pipeline.prompts import Prompt
 from khms.pipeline.sources import Page, clean
 from khms.store import schema
@@ -80,17 +81,18 @@ class Known:
 
 
 def excerpt(mark: Mark, chunks: Sequence[Chunk]) -> tuple[str, list[str]]:
-    """(source, lines) of the digest of the session that a written MARK names, up to where it was written; nothing where
-    no such session was read."""
-    if not mark.session:
-        return "", []
-    own = [chunk for chunk in chunks if _is(chunk.session, mark.session)]
-    if not own:
-        return "", []
-    lines = [line for chunk in own for line in chunk.text.rstrip("\n").split("\n")]
+    """(source, lines) of the digest of the session that a MARK names, up to where it was written, or, where it was found
+    in that very digest, up to the lines around it, which are shown anyway; nothing where no such session was read."""
+    own = [chunk for chunk in chunks if mark.session and _is(chunk.session, mark.session)]
+    lines: list[str] = []
+    for chunk in own:
+        told = chunk.text.rstrip("\n").split("\n")
+        if chunk.path == mark.path:
+            return own[0].source, lines + told[: max(mark.line - 1 - RADIUS, 0)]
+        lines += told
     start = mark.text[:40]
     ends = [at for at, line in enumerate(lines) if start in line]
-    return own[0].source, lines[: ends[0]] if ends else lines
+    return (own[0].source if own else ""), lines[: ends[0]] if ends else lines
 
 
 def _is(session: str, named: str) -> bool:

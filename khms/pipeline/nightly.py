@@ -11,13 +11,12 @@ One run a base. A proposer never writes, and nothing here approves.
 """
 
 import contextlib
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from khms.config import Config
-from khms.errors import Busy, KhmsError, Refused, Usage
+from khms.errors import Busy, KhmsError, Usage
 from khms.model.card import card_types
 from khms.model.claim import claim
 from khms.model.finding import Finding
@@ -33,7 +32,7 @@ from khms.pipeline import (
     deliver,
     fetched,
     gathering,
-    lastrun,
+    job,
     postprocess,
     prompts,
     propose,
@@ -52,13 +51,14 @@ from khms.pipeline.record import now
 from khms.pipeline.refusals import refusals
 from khms.pipeline.sources import Collected, Window
 from khms.pipeline.task import Progress, Task
-from khms.store import branches, cards, files, journal, local, tags
-from khms.store.commit import exclusive, pending
+from khms.store import branches, cards, files, journal, tags
+from khms.store.commit import exclusive
 from khms.store.layout import Base
-from khms.store.lock import hold
 from khms.store.markdown import Unreadable
 from khms.store.receipts import Ledger
 from khms.store.repo import Repo
+
+JOB = "nightly"
 
 
 def nightly(
@@ -82,8 +82,7 @@ def nightly(
     run, while git is in the middle of something, or where the base changed under a call, Usage for a window or a bound
     that makes no sense, Unavailable where the proposer's agent is not there.
     """
-    if os.environ.get("KHMS_BACKGROUND"):
-        raise Refused("this is a run's own child, which must not start another", hint="run nightly by itself")
+    job.refuse_child(JOB)
     cap = config["nightly.max_cards"] if max_cards is None else max_cards
     if cap < 0:
         raise Usage(f"{cap} is no number of cards", hint="--max-cards 12")
@@ -93,17 +92,7 @@ def nightly(
     task = Task(base, repo, config, window, cap, made, told, bounds.meter(config, deadline, budget_usd), left_alone)
     if dry_run:
         return _rehearse(task)
-    local.make(base)
-    with hold(base.locks / "nightly.lock", "nightly"):
-        try:
-            found = _delivered(task, _run(task))
-        except Exception as error:
-            with contextlib.suppress(KhmsError):
-                lastrun.remember(base, "nightly", "", str(error).partition("\n")[0] or type(error).__name__)
-            raise
-        errors = [str(problem) for problem in found.problems if problem.severity == "error"]
-        lastrun.remember(base, "nightly", found.run, "; ".join(errors))
-    return found
+    return job.alone(base, JOB, lambda: _delivered(task, _run(task)))
 
 
 def _delivered(task: Task, found: Result) -> Result:
@@ -114,13 +103,10 @@ def _delivered(task: Task, found: Result) -> Result:
 
 def _run(task: Task) -> Result:
     base, repo = task.base, task.repo
-    recovered = _recover(repo)
+    recovered = job.recover(repo, JOB)
     if said := deliver.look(base, repo, task.config):
         task.told.append(said)
-    repo.identity()
-    if operation := repo.operation():
-        raise Refused(f"{operation} is in progress here", where=str(repo.root), hint="finish or abort it first")
-    repo.demand_whole("memory")
+    job.demand_ready(repo)
     receipts = fetched.known(base, repo, task.config)
     carried = carry.unfinished(base)
     finished = None
@@ -160,14 +146,6 @@ def _settle(task: Task, run: Run, left: set[str]) -> None:
 
 
 # collect
-
-
-def _recover(repo: Repo) -> str:
-    """Finishes or undoes what a killed command left in git, before anything is read."""
-    if pending(repo) is None:
-        return ""
-    with exclusive(repo, "nightly") as tx:
-        return str(tx.recovered) if tx.recovered else ""
 
 
 def _collect(task: Task, receipts: Ledger, carried: Carried | None) -> Collected:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from khms.config import Config
 from khms.model.finding import Finding
-from khms.pipeline.asking import Asked, Asker
+from khms.pipeline import asking
+from khms.pipeline.asking import Asker
 from khms.pipeline.bounds import Meter
 from khms.pipeline.carry import Run
-from khms.pipeline.confinement import Guard
 from khms.pipeline.propose import ByAgent, Proposer
 from khms.pipeline.sources import Window
 from khms.store.layout import Base
@@ -50,15 +50,5 @@ class Task:
     def asker(self, run: Run) -> Asker:
         """Who asks for this run. What its earlier processes spent is counted."""
         assert isinstance(self.proposer, ByAgent)
-        made = Asker(
-            agent=self.proposer.agent,
-            meter=self.meter,
-            guard=Guard(self.base, self.repo),
-            run=run.id,
-            seconds=float(self.config["nightly.call_seconds"]),
-            repair=bool(self.config["nightly.repair"]),
-        )
-        if not self.meter.made:
-            for path in sorted((self.folder(run) / "asked").glob("[!.]*.json")):
-                made.resume(Asked.load(path))
-        return made
+        agent, folder = self.proposer.agent, self.folder(run)
+        return asking.asker(self.config, self.base, self.repo, agent, self.meter, run.id, folder)

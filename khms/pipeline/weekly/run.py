@@ -2,21 +2,18 @@
 is gone on with by running the command again: what an agent answered is kept, a unit that stands is not made twice.
 """
 
-import contextlib
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from khms.config import Config
-from khms.errors import KhmsError, Refused, Usage
+from khms.errors import Usage
 from khms.model.ulid import new_ulid
-from khms.pipeline import bounds, deliver, fetched, lastrun, prompts, propose, publish
-from khms.pipeline.asking import Asked, Asker, Undecided
+from khms.pipeline import asking, bounds, deliver, fetched, job, prompts, propose, publish
+from khms.pipeline.asking import Asked, Undecided
 from khms.pipeline.bounds import Meter
 from khms.pipeline.carry import Run
-from khms.pipeline.confinement import Guard
 from khms.pipeline.draft import DROPPED, PUBLISHED
 from khms.pipeline.propose import ByAgent, Proposer
 from khms.pipeline.record import now
@@ -29,10 +26,9 @@ from khms.pipeline.weekly.steps import STEPS
 from khms.pipeline.weekly.week import Cost, Result, Week, result
 from khms.store import branches, files, journal, local, schema
 from khms.store.branches import PREFIX, branch_ref
-from khms.store.commit import exclusive, pending
+from khms.store.commit import exclusive
 from khms.store.inbox import Unit
 from khms.store.layout import Base
-from khms.store.lock import hold
 from khms.store.receipts import Ledger
 from khms.store.repo import Repo
 
@@ -69,8 +65,7 @@ def weekly(
     done, steps in all). Raises Busy while another weekly run is at work, Refused in a background run, while git is in
     the middle of something, or where the base changed under a call, Usage for a bound that makes no sense, Unavailable
     where the proposer's agent is not there."""
-    if os.environ.get("KHMS_BACKGROUND"):
-        raise Refused("this is a run's own child, which must not start another", hint="run weekly by itself")
+    job.refuse_child(JOB)
     cap = int(config["weekly.max_cards"]) if max_cards is None else max_cards
     if cap < 0:
         raise Usage(f"{cap} is no number of cards", hint="--max-cards 12")
@@ -78,34 +73,22 @@ def weekly(
     task = Task(base, repo, config, cap, propose.proposer(config), meter, progress or (lambda done, total: None))
     if dry_run:
         return _rehearse(task)
-    local.make(base)
-    with hold(base.locks / "weekly.lock", JOB):
-        try:
-            found = _run(task)
-            sent = deliver.send(base, repo, config)
-            found = replace(
-                found,
-                notes=(*found.notes, *task.told, *sent.notes),
-                problems=(*found.problems, *(replace(f, mend="the next run tries again") for f in sent.failed)),
-            )
-        except Exception as error:
-            with contextlib.suppress(KhmsError):
-                lastrun.remember(base, JOB, "", str(error).partition("\n")[0] or type(error).__name__)
-            raise
-        errors = [str(problem) for problem in found.problems if problem.severity == "error"]
-        lastrun.remember(base, JOB, found.run, "; ".join(errors))
-    return found
+    return job.alone(base, JOB, lambda: _delivered(task, _run(task)))
+
+
+def _delivered(task: Task, found: Result) -> Result:
+    """The result with what became of the delivery of this unit, and of those that an earlier run could not deliver."""
+    sent = deliver.send(task.base, task.repo, task.config)
+    failed = tuple(replace(problem, mend="the next run tries again") for problem in sent.failed)
+    return replace(found, notes=(*found.notes, *task.told, *sent.notes), problems=(*found.problems, *failed))
 
 
 def _run(task: Task) -> Result:
     base, repo = task.base, task.repo
-    recovered = _recover(repo)
+    recovered = job.recover(repo, JOB)
     if said := deliver.look(base, repo, task.config):
         task.told.append(said)
-    repo.identity()
-    if operation := repo.operation():
-        raise Refused(f"{operation} is in progress here", where=str(repo.root), hint="finish or abort it first")
-    repo.demand_whole("memory")
+    job.demand_ready(repo)
     receipts = fetched.known(base, repo, task.config)
     before = past(base, repo, receipts)
     run = carried.unfinished(base)
@@ -121,14 +104,6 @@ def _run(task: Task) -> Result:
         week, commit, branch = _publish(task, week)
     carried.finish(base, run)
     return replace(result(week, commit, branch), recovered=recovered)
-
-
-def _recover(repo: Repo) -> str:
-    """Finishes or undoes what a killed command left in git, before anything is read."""
-    if pending(repo) is None:
-        return ""
-    with exclusive(repo, JOB) as tx:
-        return str(tx.recovered) if tx.recovered else ""
 
 
 def look(task: Task, run: Run, receipts: Ledger, before: Past, ask: Ask | None) -> Week:
@@ -175,17 +150,8 @@ def _asking(task: Task, run: Run) -> Ask | None:
     """How the proposer's agent is asked in this run; None where the proposer is none."""
     if not isinstance(task.proposer, ByAgent):
         return None
-    asker = Asker(
-        agent=task.proposer.agent,
-        meter=task.meter,
-        guard=Guard(task.base, task.repo),
-        run=run.id,
-        seconds=float(task.config["nightly.call_seconds"]),
-        repair=bool(task.config["nightly.repair"]),
-    )
     folder = carried.folder(task.base, run)
-    for path in sorted((folder / "asked").glob("*.json")):
-        asker.resume(Asked.load(path))
+    asker = asking.asker(task.config, task.base, task.repo, task.proposer.agent, task.meter, run.id, folder)
 
     def ask(key: str, text: str, wrong: Callable[[dict[str, Any]], list[str]]) -> dict[str, Any]:
         name = hashlib.sha256(key.encode("utf-8")).hexdigest()[:32]
