@@ -162,9 +162,12 @@ def _restored(folder: Path, graph: Graph, *, view: bool) -> Any | None:
 
 
 def _library() -> Any:
-    """USearch's class of graphs, numpy loaded before it as khms loads it."""
+    """USearch's class of graphs, numpy loaded before it as khms loads it, and onnxruntime too, where it is installed:
+    loaded after USearch it ends the process (2.26.6 and 1.32 on Linux), before it both work."""
     from importlib import import_module
 
     import khms.index.arrays  # noqa: F401
 
+    with contextlib.suppress(ImportError):
+        import_module("onnxruntime")
     return import_module("usearch.index").Index

@@ -1,9 +1,11 @@
 """A graph over many vectors: it finds what comparing them all finds, sees changes, is only ever a way there."""
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -23,7 +25,8 @@ from khms.recall.search import recall
 from khms.store import files
 from khms.store.layout import Base
 
-pytest.importorskip("usearch", reason="the extra khms[graph] is not installed")
+if find_spec("usearch") is None:  # importing it here would be before onnxruntime
+    pytest.skip("the extra khms[graph] is not installed", allow_module_level=True)
 
 CARDS = 600
 MINE = Config([("test", {graph.FROM: 500})])
@@ -226,3 +229,11 @@ def test_killed_while_it_is_built_nothing_is_lost(kill: ModuleType, add_card: Ad
         assert [path.name[:6] for path in (folder / ".khms").rglob("*graph-*")] == ["graph-"]
 
     kill.kill_points(prepare, ["index"], check, between, twice=True)
+
+
+def test_the_graph_and_the_whole_model_live_in_one_process() -> None:
+    """Loaded in the wrong order the two libraries end the process with a segmentation fault."""
+    pytest.importorskip("onnxruntime", reason="the extra khms[quality] is not installed")
+    script = "from khms.index import graph; graph._library(); import onnxruntime; print('both')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "both\n")
