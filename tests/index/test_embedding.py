@@ -121,6 +121,9 @@ def test_the_shipped_model_is_checked_before_it_is_used(
 def test_a_model_is_hashed_once(base: Base, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(shutil.copytree(FOLDER, tmp_path / "mine"))
     settings = {"recall.model": str(folder)}
+    models.chosen(base, settings)
+    assert not base.index.exists(), "who only looks leaves nothing behind"
+    base.index.mkdir(parents=True)
     first = models.chosen(base, settings)
     with monkeypatch.context() as patch:
         patch.setattr(embedding, "identity", lambda *_: pytest.fail("hashed again"))
