@@ -57,8 +57,10 @@ def nightly(
     """
     from khms.hooks import sessions
     from khms.pipeline import nightly as pipeline
+    from khms.pipeline.confinement import demand_trust
 
     session: Session = ctx.obj
+    demand_trust(session.base, session.config)
     with _progress(session, dry_run) as told:
         found = pipeline.nightly(
             session.base,
@@ -84,7 +86,8 @@ def nightly(
         _rehearsed(found)
     else:
         _told(session, found)
-    ctx.exit(0 if found.ok and (not found.open or found.spending.stopped_by) else 1)
+    # that a rehearsal asks no agent, and so decides nothing, is no failure of it
+    ctx.exit(0 if found.ok and (not found.open or found.spending.stopped_by or dry_run) else 1)
 
 
 def _warn(session: Session, found: Result) -> None:
@@ -125,7 +128,7 @@ def _told(session: Session, found: Result) -> None:
     rows += [["still open", str(found.open)]] if found.open else []
     table(["MARKs", ""], rows)
     if not found.unit:
-        session.say("no candidate came of them; the receipts say why")
+        session.say("no candidate came of them; the receipts say why" if found.decided else "no candidate came of them")
         return
     from khms.store.inbox import unit_path
 

@@ -47,9 +47,11 @@ def weekly(
     khms weekly --dry-run
     khms weekly --max-cards 5 --budget-usd 0.50
     """
+    from khms.pipeline.confinement import demand_trust
     from khms.pipeline.weekly import run
 
     session: Session = ctx.obj
+    demand_trust(session.base, session.config)
     with progress("steps", quiet=session.quiet or dry_run) as told:
         found = run.weekly(
             session.base,

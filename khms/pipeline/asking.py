@@ -107,7 +107,7 @@ class Asker:
             except Unusable as error:
                 said = str(error)
                 if reply.kind in _FINAL:
-                    raise Undecided(said) from None
+                    raise Undecided(_line(said)) from None
                 first = first or (reply.text if error.format else "")
             text = prompt.again(said)
         if self.repair and first:
@@ -117,7 +117,7 @@ class Asker:
                 return _object(reply, wrong)
             except Unusable as error:
                 said = str(error)
-        raise Undecided(said)
+        raise Undecided(_line(said))
 
     def _reply(self, request: Request, asked: Asked, turn: int) -> Reply:
         """The reply that is on record for this turn, else a new one, on record when this returns."""

@@ -163,8 +163,9 @@ def keep(base: Base, run: Run, decision: Decision) -> None:
 
 
 def _write(base: Base, run: Run, name: str, value: Mapping[str, Any]) -> None:
-    """In ASCII: a transcript's name among the values need not be text in any encoding."""
-    files.write_atomic(base.carry / run.id / name, (json.dumps(value, indent=1) + "\n").encode("ascii"))
+    """In ASCII: a transcript's name among the values need not be text in any encoding. Pieces of sessions are nobody
+    else's to read."""
+    files.write_atomic(base.carry / run.id / name, (json.dumps(value, indent=1) + "\n").encode("ascii"), 0o600)
 
 
 def keep_gathered(base: Base, run: Run, data: bytes) -> None:

@@ -8,7 +8,7 @@ from khms.errors import KhmsError
 from khms.hosts.transcripts.base import AGENT, Record
 from khms.store.repo import Repo
 
-MOST = 500  # commits in one reading, the newest
+MOST = 500  # commits in one reading, the oldest: the next run goes on behind them
 
 
 def records(path: Path, since: str, oldest: float) -> Iterator[Record]:
@@ -19,7 +19,8 @@ def records(path: Path, since: str, oldest: float) -> Iterator[Record]:
         if since and not repo.text("rev-parse", "--verify", "--quiet", f"{since}^{{commit}}", ok=(0, 1)):
             since = ""
         span = [f"{since}..HEAD"] if since else [f"--since=@{int(oldest)}", "HEAD"]
-        out = repo.run("log", "-z", f"--max-count={MOST}", "--no-show-signature", "--format=%H%n%at%n%an%n%B", *span)
+        later = max(int(repo.text("rev-list", "--count", *span)) - MOST, 0)
+        out = repo.run("log", "-z", f"--skip={later}", "--no-show-signature", "--format=%H%n%at%n%an%n%B", *span)
     except KhmsError as error:
         raise OSError(f"git cannot tell its log: {error}") from error
     for entry in reversed(out.decode("utf-8", "replace").split("\0")):

@@ -3,13 +3,14 @@ an agent looks through the sessions for MARKs that nobody wrote, which are decid
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from threading import Thread
 from typing import Any, TypeVar
 
 from khms.check.screening import screen
 from khms.model.finding import Finding
 from khms.model.mark import Mark
+from khms.model.redact import redact
 from khms.model.verdict import ATTACH, CORRECT, NEW, NOT, Verdict
 from khms.pipeline import carry, generate, packet, propose
 from khms.pipeline.asking import Asked, Asker, Undecided
@@ -21,11 +22,12 @@ from khms.pipeline.gathering import Gathered
 from khms.pipeline.known import Known
 from khms.pipeline.packet import Packet
 from khms.pipeline.propose import ByAgent, asked_path
-from khms.pipeline.sources import Collected
+from khms.pipeline.sources import Collected, clean
 from khms.pipeline.task import Task
 from khms.store import schema
 
 REASONS, NAMED = 5, 3  # reasons that are told, and MARKs that are named with each
+REASON = 500  # characters of one that are kept
 One = TypeVar("One")
 Made = TypeVar("Made")
 
@@ -134,6 +136,8 @@ class _Evaluation:
         verdict = proposer.propose(one.packet)
         if wrong := propose.faults(verdict, one.packet):
             raise Undecided(f"the answer of {name} does not count: {'; '.join(wrong)}")
+        if self.task.by_agent:
+            verdict = _fit_to_keep(verdict)
         return self._keep(
             Decision(
                 mark=one.mark.id,
@@ -242,6 +246,24 @@ def evaluate(
     return Evaluated(work.collected, known, work.decisions, work.left, unread, work.waiting, tuple(work.shown))
 
 
+def _fit_to_keep(verdict: Verdict) -> Verdict:
+    """The verdict with reasons and quotes as git may keep them: receipts and reports repeat them, and no check looks
+    at them for secrets. Title and body stay as they are, for screening to withhold."""
+    about = verdict.relation
+    return replace(
+        verdict,
+        reason=_reason(verdict.reason),
+        because=_reason(verdict.because),
+        relation=about and replace(about, nearest=_reason(about.nearest), because=_reason(about.because)),
+        quotes=tuple(replace(one, source=_reason(one.source), text=redact(one.text)) for one in verdict.quotes),
+    )
+
+
+def _reason(text: str) -> str:
+    """On one line, of bounded length, without secrets and what a terminal would obey; empty only where it was."""
+    return (redact(" ".join(clean(text).split()))[:REASON] or "(nothing that can be shown)") if text else ""
+
+
 def _undecided(failed: Mapping[str, str]) -> Iterator[str]:
     """Why no answer decided these MARKs, each reason once: an agent that is not logged in fails for all of them."""
     reasons: dict[str, list[str]] = {}
@@ -255,15 +277,21 @@ def _undecided(failed: Mapping[str, str]) -> Iterator[str]:
 
 
 def _side_by_side(items: Sequence[One], work: Callable[[One], Made]) -> list[Made | Exception]:
-    """What `work` gives or raises for each item, all at the same time."""
+    """What `work` gives or raises for each item, all at the same time. An interrupt does not wait for what is under
+    way: the threads end with this process, and with it what they run."""
+    made: dict[int, Made | Exception] = {}
 
-    def one(item: One) -> Made | Exception:
+    def one(at: int) -> None:
         try:
-            return work(item)
+            made[at] = work(items[at])
         except Exception as error:
-            return error
+            made[at] = error
 
-    if len(items) < 2:
-        return [one(item) for item in items]
-    with ThreadPoolExecutor(len(items)) as pool:
-        return list(pool.map(one, items))
+    threads = [Thread(target=one, args=(at,), daemon=True) for at in range(1, len(items))]
+    for thread in threads:
+        thread.start()
+    if items:
+        one(0)
+    for thread in threads:
+        thread.join()
+    return [made[at] for at in range(len(items))]

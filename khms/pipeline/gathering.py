@@ -164,8 +164,8 @@ def _session(work: _Work, reader: Reader, session: Session, pointed: bool, left_
         work.counts["left alone"] += 1
         return
     try:
-        if not pointed and not _belongs(work, _cwd(reader, session)):
-            work.counts["of other bases"] += 1
+        if not pointed and not _belongs(work, cwd := _cwd(reader, session)):
+            work.counts["of other bases" if cwd else "that tell no folder"] += 1
             return
     except OSError as error:
         work.problems.append(_problem(key, f"it cannot be read: {error}"))
@@ -265,7 +265,7 @@ def _notes(work: _Work) -> Iterator[str]:
     """What was read, and what was not, in one line each. Nothing found is said too: it is not inferred."""
     counts = work.counts
     parts = [f"{counts[what]} {what}" for what in ("read", "without news", "read before", "older", "left alone",
-             "of other bases", "khms's own", "waiting") if counts[what]]  # fmt: skip
+             "of other bases", "that tell no folder", "khms's own", "waiting") if counts[what]]  # fmt: skip
     yield f"sessions and logs: {', '.join(parts) or 'none found'}; {len(work.chunks)} chunks to look through"
     odd = {kind: work.tally[kind] for kind in ("garbage", "long", "torn", "anew") if work.tally[kind]}
     if odd:

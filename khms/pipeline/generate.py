@@ -81,8 +81,8 @@ class Known:
 
 
 def excerpt(mark: Mark, chunks: Sequence[Chunk]) -> tuple[str, list[str]]:
-    """(source, lines) of the digest of the session that a MARK names, up to where it was written, or, where it was found
-    in that very digest, up to the lines around it, which are shown anyway; nothing where no such session was read."""
+    """(source, lines) of the digest of the session that a MARK names, up to where it was written, or, for one that was
+    found in that very digest, up to the lines around it, which are shown anyway; nothing where none was read."""
     own = [chunk for chunk in chunks if mark.session and _is(chunk.session, mark.session)]
     lines: list[str] = []
     for chunk in own:

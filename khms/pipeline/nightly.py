@@ -118,7 +118,8 @@ def _run(task: Task) -> Result:
         carried = None
     collected = _collect(task, receipts, carried)
     gathered = _gather(task, carried)
-    held = carry.found_before(base) if task.reads_sessions else []
+    sessions = task.reads_sessions or bool(gathered.ends)
+    held = carry.found_before(base) if sessions else []
     if not collected.open and not gathered.chunks and not held and carried is None:
         cursors.advance(base, gathered.moved(frozenset()))
         nothing = finished or Result(new_ulid())
@@ -130,7 +131,7 @@ def _run(task: Task) -> Result:
     if said := task.meter.unbounded:
         task.told.append(said)
     night, commit = verify(task, run, receipts, done), ""
-    if task.reads_sessions:
+    if sessions:
         carry.keep_after(base, run, After(gathered.moved(done.unread), done.waiting))
     if night.decisions:
         night, commit = publication(task, night)
@@ -163,11 +164,12 @@ def _collect(task: Task, receipts: Ledger, carried: Carried | None) -> Collected
 
 
 def _gather(task: Task, carried: Carried | None) -> Gathered:
-    """What is new in sessions: as an earlier process of this run gathered it, else gathered now."""
-    if not task.reads_sessions:
-        return Gathered()
-    found = carry.gathered(task.base, carried.run) if carried else None
+    """What is new in sessions: as an earlier process of this run gathered it, whatever this one is about, for it may
+    have been asked about already; else gathered now."""
+    found = carry.gathered(task.base, carried.run) if carried and task.by_agent else None
     if found is None:
+        if not task.reads_sessions:
+            return Gathered()
         day = carried.run.day if carried else now()[:10]
         found = gathering.gather(task.base, task.config, day, task.left_alone)
     task.problems.extend(found.problems)

@@ -14,11 +14,12 @@ from khms.errors import Refused
 from khms.hosts import headless
 from khms.hosts.headless.base import Agent
 from khms.model.verdict import ALREADY, ATTACH, CORRECT, Verdict, verdict_from
-from khms.pipeline import prompts
+from khms.pipeline import prompts, sources
 from khms.pipeline.asking import Asked, Asker
 from khms.pipeline.packet import Packet
 from khms.pipeline.rules import Rules
-from khms.store import schema
+from khms.store import markdown, schema
+from khms.store.markdown import Unreadable
 
 
 class Proposer(Protocol):
@@ -53,7 +54,7 @@ class ByAgent:
 
         def wrong(value: dict[str, Any]) -> list[str]:
             said = [f"{where}: {words}" if where else words for where, words in schema.problems("verdict", value)]
-            return said or faults(verdict_from(value), packet)
+            return said or faults(verdict_from(value), packet) + unwritable(verdict_from(value))
 
         asked = Asked.load(asked_path(self.folder, packet.mark.id))
         return verdict_from(self.asker.ask(made, wrong, asked, schema.definition("verdict")))
@@ -79,6 +80,19 @@ def proposer(config: Config) -> Proposer:
         where = config.origin("nightly.proposer")
         raise Refused(f"there is no proposer {name!r}", where=where, hint="one of: " + ", ".join(PROPOSERS))
     return make(config)
+
+
+def unwritable(verdict: Verdict) -> list[str]:
+    """Why no card's file can hold what an agent wrote, in words: an agent can put that otherwise, and once decided its
+    MARK would not be seen again."""
+    try:
+        for body in (verdict.proposal.body if verdict.proposal else "", verdict.text):
+            markdown.render({"id": "C1"}, sources.clean(body))
+            if markdown.conflict_line(sources.clean(body)):
+                return ["no card can hold this body: a line of it looks like a merge conflict's"]
+    except Unreadable as error:
+        return [f"no card can hold this body: {error.message}"]
+    return []
 
 
 def faults(verdict: Verdict, packet: Packet) -> list[str]:

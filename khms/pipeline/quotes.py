@@ -170,8 +170,12 @@ class Reader:
         if data is None:
             try:
                 file = files.inside(self.base.root, self.base.root / path)
-                if f"{INBOX}/" in f"{self.base.relative(file) if file.is_relative_to(self.base.root) else path}/":
+                place = file.relative_to(self.base.root.resolve()).as_posix()
+                if f"{INBOX}/" in f"{place}/":
                     return Missing(f"{path} is itself a proposal", forged=True)
+                # git's folder, this machine's, .env: what lies there is kept out of git, and a quote's lines are not
+                if any(part.startswith(".") for part in place.split("/")):
+                    return Missing(f"{path} is hidden, and nothing hidden is a source", forged=True)
                 data = files.read(file)
             except Refused:
                 return Missing(f"{path} leads out of the base", forged=True)

@@ -101,6 +101,31 @@ def test_a_secret_in_the_journal_is_named_with_its_line(base: Base, run_khms: Ru
     assert key not in done.stdout + done.stderr
 
 
+def test_a_base_that_is_only_found_runs_no_program_of_its_own(
+    base: Base, run_khms: Run, write: Callable[..., Path], tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    write(base, "khms.toml", f'[nightly]\nproposer = "command"\ncommand = "touch {ran}"\n')
+    for command in (["nightly"], ["nightly", "--dry-run"], ["weekly"]):
+        refused = run_khms(*command)
+        assert refused.returncode == 3, refused.stderr
+        assert "nightly.command" in refused.stderr and "khms trust" in refused.stderr
+    assert not ran.exists()
+    run_khms("trust")
+    assert run_khms("nightly", "--dry-run").returncode == 0  # it asks nobody, and so decides nothing
+    assert not ran.exists()
+    done = run_khms("nightly")
+    assert ran.exists()
+    assert done.returncode == 1
+    assert "no answer counts: it failed" in done.stderr
+    assert "receipts" not in done.stdout
+
+
+def test_a_bound_is_a_number(base: Base, run_khms: Run) -> None:
+    for sum_of_money in ("nan", "inf", "-1", "0"):
+        assert run_khms("nightly", "--budget-usd", sum_of_money).returncode == 2
+
+
 def test_without_a_terminal_a_line_tells_the_progress_now_and_then() -> None:
     said: list[str] = []
     times = iter([0.0, 1.0, 9.9, 10.0, 10.0, 15.0, 21.0, 21.0])

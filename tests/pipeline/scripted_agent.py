@@ -10,6 +10,7 @@ own words, `marks` one MARK of the digest's first line with the word TODO. Fates
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -38,6 +39,16 @@ def marks(asked: str) -> str:
     return json.dumps({"marks": [{"kind": "decision", "text": one, "quote": one} for one in words]})
 
 
+def hold(folder: str) -> None:
+    """Tells the pipe `told` its parent, itself and a child in a session of its own; goes on once `gate` was written
+    to."""
+    child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    with open(f"{folder}/told", "w", encoding="utf-8") as told:
+        told.write(f"{os.getppid()} {os.getpid()} {child.pid}\n")
+    with open(f"{folder}/gate", encoding="utf-8") as gate:
+        gate.read()
+
+
 def fate(name: str) -> None:
     if name == "slow":
         time.sleep(600)
@@ -48,6 +59,8 @@ def fate(name: str) -> None:
     elif name.startswith("write "):
         with open(name.removeprefix("write "), "a", encoding="utf-8") as file:
             file.write("the agent was here\n")
+    elif name.startswith("hold "):
+        hold(name.removeprefix("hold "))
     elif name == "hook":
         os.system("khms hook run --host claude-code < /dev/null")
 

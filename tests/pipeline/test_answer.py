@@ -56,6 +56,25 @@ def test_what_does_not_count_says_why(text: str, said: str, form: bool) -> None:
     assert error.value.format is form
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"verdict": "already-carded", "card": "K-00001", "verdict": "not-carded", "reason": "no"}', "twice"),
+        ('{"verdict": "not-carded", "reason": "no", "more": {"a": 1, "a": 2}}', "twice"),
+        ('{"verdict": "not-carded", "reason": "no", "sure": NaN}', "NaN"),
+        ('{"verdict": "not-carded", "reason": "no", "sure": -Infinity}', "Infinity"),
+        (f'{{"verdict": "not-carded", "reason": "no", "sure": {"9" * 6000}}}', "digits"),
+        ('{"verdict": "not-carded", "reason": "half \\ud800 a character"}', "surrogate"),
+        (f'{{"said": NaN, "answer": {json.dumps(RIGHT)}}}', "NaN"),
+    ],
+    ids=["key", "inner-key", "nan", "infinity", "digits", "surrogate", "inner-object"],
+)
+def test_what_can_be_read_in_two_ways_or_kept_in_no_file_does_not_count(text: str, said: str) -> None:
+    with pytest.raises(Unusable, match=said) as error:
+        answer.read(text, wrong)
+    assert error.value.format
+
+
 def test_an_answer_in_lines_is_never_pieced_together() -> None:
     with pytest.raises(Unusable):
         answer.read('"verdict": "not-carded",\n"reason": "it says nothing"', wrong)

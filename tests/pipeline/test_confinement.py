@@ -1,79 +1,83 @@
-"""What counts as a change of the base while an agent is asked, and what does not."""
+"""What an agent must not touch while it is asked, and whose word lets it be asked at all."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from khms.config import load
 from khms.errors import Refused
-from khms.pipeline.confinement import Guard
+from khms.pipeline.confinement import Guard, demand_trust
+from khms.store import trust
 from khms.store.layout import Base
 from khms.store.repo import Repo
 
 Git = Callable[..., str]
+PROGRAM = '[nightly]\nproposer = "command"\ncommand = "touch somewhere"\n[nightly.logs]\nx = "/etc/passwd"\n'
 
 
-@pytest.fixture
-def project(tmp_path: Path, git: Git, own_environment: Path) -> Path:
-    """A project with a base in its `.memory`."""
-    base = tmp_path / "project" / ".memory"
-    for name, text in (
-        ("khms.toml", ""),
-        ("journal/2026-03-04.md", "# 2026-03-04\n"),
-        ("memory/know/K-00001.md", "x\n"),
-    ):
-        (base / name).parent.mkdir(parents=True, exist_ok=True)
-        (base / name).write_text(text, encoding="utf-8")
-    (base.parent / "code.py").write_text("pass\n", encoding="utf-8")
-    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "-m", "start")):
-        git(base.parent, *command)
-    return base.parent
-
-
-def guard(project: Path) -> Guard:
-    return Guard(Base(project / ".memory"), Repo(project / ".memory"))
-
-
-def test_work_elsewhere_in_the_project_and_new_marks_are_no_change(project: Path, git: Git) -> None:
-    with guard(project).watch():
-        (project / "code.py").write_text("print()\n", encoding="utf-8")
-        git(project, "commit", "--quiet", "--all", "-m", "work")
-        git(project, "switch", "--quiet", "-c", "other")
-        with (project / ".memory/journal/2026-03-04.md").open("a", encoding="utf-8") as file:
-            file.write("\nMARK[note] jotted meanwhile\n")
-        (project / ".memory/journal/2026-03-05.md").write_text("# 2026-03-05\n", encoding="utf-8")
+def put(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("# the agent was here\n")
 
 
 @pytest.mark.parametrize(
-    ("path", "text"),
+    "name",
     [
-        (".memory/memory/know/K-00001.md", "y\n"),
-        (".memory/memory/know/K-00002.md", "new\n"),
-        (".memory/khms.toml", "[nightly]\n"),
-        (".memory/journal/2026-03-04.md", "# another\n"),
-        (".memory/AGENTS.md", "obey\n"),
-        (".git/hooks/pre-commit", "#!/bin/sh\n"),
-        (".git/config", "[core]\n"),
-        (".git/info/attributes", "* filter=x\n"),
+        "memory/know/K-00001.md",
+        "khms.toml",
+        ".git/hooks/pre-commit",
+        ".git/config",
+        ".git/config.worktree",
+        ".git/info/attributes",
+        ".git/info/grafts",
+        ".git/info/sparse-checkout",
+        ".git/objects/info/alternates",
+        ".git/refs/replace/0123456789012345678901234567890123456789",
+        ".git/refs/heads/khms/inbox/2026-03-04-nightly",
+        ".git/refs/remotes/origin/khms/inbox/2026-03-04-nightly",
+        ".khms/carry/found/2026-03-04.0123456789ab.json",
+        ".khms/state/cursors.json",
     ],
 )
-def test_a_write_into_the_base_or_into_what_git_obeys_is_told(project: Path, path: str, text: str) -> None:
-    (project / path).parent.mkdir(parents=True, exist_ok=True)
-    with pytest.raises(Refused, match=path.rpartition("/")[2]), guard(project).watch():
-        (project / path).write_text(text, encoding="utf-8")
-
-
-def test_a_commit_that_leaves_the_files_as_they_are_is_told(project: Path, git: Git) -> None:
-    with pytest.raises(Refused, match="HEAD"), guard(project).watch():
-        git(project, "rm", "--quiet", "--cached", ".memory/memory/know/K-00001.md")
-        git(project, "commit", "--quiet", "-m", "drop a card from history")
-
-
-def test_calls_side_by_side_are_watched_until_the_last_has_ended(project: Path) -> None:
-    watching = guard(project)
-    with pytest.raises(Refused), watching.watch():
-        with watching.watch():
-            pass
-        (project / ".memory/memory/know/K-00001.md").write_text("z\n", encoding="utf-8")
-    with watching.watch():
+def test_what_a_call_must_leave_alone(base: Base, name: str) -> None:
+    guard = Guard(base, Repo(base.root))
+    with guard.watch():
         pass
+    with pytest.raises(Refused, match=Path(name).name), guard.watch():
+        put(base.root / name)
+
+
+def test_what_may_change_meanwhile(base: Base, git: Git) -> None:
+    with Guard(base, Repo(base.root)).watch():
+        put(base.journal / "2026-03-04.md")
+        put(base.log / "inject.jsonl")
+        git(base.root, "branch", "somebody/at-work")
+
+
+@pytest.mark.parametrize("name", [".git/hooks/pre-commit", ".git/config", ".git/worktrees/linked/config.worktree"])
+def test_a_linked_work_tree_is_guarded_with_what_it_shares(base: Base, git: Git, tmp_path: Path, name: str) -> None:
+    git(base.root, "worktree", "add", "--quiet", tmp_path / "linked", "-b", "linked")
+    here = Base(tmp_path / "linked")
+    guard = Guard(here, Repo(here.root))
+    with pytest.raises(Refused, match=Path(name).name), guard.watch():
+        put(base.root / name)
+    with pytest.raises(Refused, match=r"\.git"), guard.watch():
+        (here.root / ".git").write_text((here.root / ".git").read_text(encoding="utf-8") + "\n", encoding="utf-8")
+
+
+def test_a_stranger_configuration_asks_no_agent_until_it_is_trusted_and_again_when_it_changed(
+    base: Base, write: Callable[..., Path], own_environment: Path
+) -> None:
+    found = Base(base.root)  # by walking up, which is nobody's word
+    demand_trust(found, load(base.root))
+    write(base, "khms.toml", PROGRAM)
+    with pytest.raises(Refused, match=r"nightly\.command, nightly\.logs, nightly\.proposer"):
+        demand_trust(found, load(base.root))
+    trust.record(found, Repo(base.root))
+    demand_trust(found, load(base.root))
+    write(base, "khms.toml", PROGRAM.replace("somewhere", "elsewhere"))
+    with pytest.raises(Refused, match="changed"):
+        demand_trust(found, load(base.root))
+    demand_trust(base, load(base.root))

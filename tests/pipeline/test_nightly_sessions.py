@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from khms.errors import Refused
 from khms.hosts.transcripts import base as transcripts
 from khms.model.frame import framed, run_marker
 from khms.pipeline import cursors
@@ -111,6 +112,13 @@ def test_sessions_that_are_not_for_this_base_are_left(agent: Scripted, home: Pat
     assert found.decided == 0
     (line,) = (note for note in found.notes if note.startswith("sessions and logs"))
     assert "1 older, 1 left alone, 1 of other bases, 1 khms's own" in line
+
+
+def test_a_session_that_tells_no_folder_is_not_called_another_base(agent: Scripted, home: Path) -> None:
+    path = Told(home, agent.base.root).path
+    path.write_text('{"type": "summary", "summary": "a day of work"}\n', encoding="utf-8")
+    (line,) = (note for note in agent.run(ON).notes if note.startswith("sessions and logs"))
+    assert line == "sessions and logs: 1 that tell no folder; 0 chunks to look through"
 
 
 def test_a_session_without_a_folder_of_its_own_counts_where_a_hook_pointed_to_it(
@@ -287,3 +295,25 @@ def test_a_unit_from_sessions_is_approved_and_audited_where_the_session_is_gone(
         assert ended.returncode == 0, ended.stdout + ended.stderr
     (card,) = agent.base.path("memory/know").glob("K-*.md")
     assert f"session:claude-code/{SESSION}" in card.read_text(encoding="utf-8")
+
+
+def test_a_run_for_one_mark_goes_on_with_the_pieces_of_a_killed_one(
+    agent: Scripted, home: Path, write: Callable[..., Path]
+) -> None:
+    from khms.store import journal
+
+    write(agent.base, "journal/2026-03-04.md", "# 2026-03-04\n\nMARK[fact] the vendor is slow on Mondays\n")
+    Told(home, agent.base.root).person(CLAIM)
+    agent.plan(
+        {"when": "# The digest of", "answer": "marks"},
+        {"when": "price list", "fate": f"write {agent.base.root}/AGENTS.md", "answer": "card"},
+        {"answer": "card"},
+    )
+    with pytest.raises(Refused):
+        agent.run(ON)
+    agent.base.path("AGENTS.md").unlink()
+    agent.plan({"when": "# The digest of", "answer": "marks"}, {"answer": "card"})
+    (mark,) = journal.days(agent.base)[0].marks
+    assert agent.run(ON, only_mark=mark.id).verdicts == {"new": 2}
+    assert [call["about"].startswith("session:") for call in agent.calls].count(True) == 1
+    assert agent.run(ON).decided == 0

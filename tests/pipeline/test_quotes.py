@@ -112,12 +112,16 @@ MARK = parse_marks(SOURCE, "journal/2026-03-05.md")[0].id
         ("root:x:0:0:root:/root", "/etc/passwd", FAIL),
         ("root:x:0:0:root:/root", "../../../../etc/passwd", FAIL),
         ("words that prove themselves", "memory/inbox/2026-03-05-nightly/C1.md", FAIL),
+        ("repositoryformatversion = 0", ".git/config", FAIL),
+        ("repositoryformatversion = 0", "docs/../.git/config", FAIL),
+        ("the password of everything", "docs/.env", FAIL),
         ("log rotation", "journal", PASS),
         ("the sensor", "journal", FAIL),  # ten characters
         ("it was not that which", "journal", FAIL),
     ],
 )
-def test_sources(held: Base, text: str, source: str, state: str) -> None:
+def test_sources(held: Base, write: Callable[..., Path], text: str, source: str, state: str) -> None:
+    write(held, "docs/.env", "the password of everything\n")
     assert judged(held, candidate(text, source, mark=MARK))[0] == state
 
 
