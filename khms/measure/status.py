@@ -24,6 +24,7 @@ from khms.store.repo import Repo
 
 if TYPE_CHECKING:
     from khms.hosts.schedulers.standing import Standing as Schedule
+    from khms.pipeline.sources import Collected
     from khms.pipeline.sync import Standing
 
 JOBS = ("nightly", "weekly")
@@ -163,7 +164,16 @@ def _open_marks(base: Base, receipts: Ledger, problems: _Problems) -> int:
 
     collected = sources.collect(base, receipts, sources.window(None, None))
     problems += [of_finding(finding) for finding in collected.problems if finding.severity == "error"]
-    return len(collected.open)
+    return len(collected.open) + _found_open(base, collected)
+
+
+def _found_open(base: Base, collected: "Collected") -> int:
+    """The MARKs that an agent found in sessions and nobody decided yet."""
+    from khms.pipeline import carry, generate
+
+    known = generate.Known((mark for page in collected.pages.values() for mark in page.marks), 1.0)
+    found = [mark for chunk, answer in carry.found_before(base) for mark in generate.marks(chunk, answer, known).marks]
+    return sum(mark.id not in collected.receipts for mark in found)
 
 
 def _units(base: Base, records: Sequence[Approval] | None, problems: _Problems) -> tuple[Waiting, ...] | None:
@@ -288,6 +298,8 @@ def _overdue(job: str, last: str | None, config: Config, schedule: "Schedule | N
     if since is None:
         return None
     hours = (time.time() - datetime.datetime.fromisoformat(since).timestamp()) / 3600
+    if hours < -1:
+        return Problem(f"{job} {told} {-hours:.0f} hours from now: a clock was wrong", "", f"khms {job}")
     if hours <= config[f"{job}.stale_hours"]:
         return None
     return Problem(f"{job} {told} {hours:.0f} hours ago", "", f"khms {job}")

@@ -193,3 +193,10 @@ def test_in_a_folder_that_is_gone(base: Base, tmp_path: Path) -> None:
             check=False,
         )
         assert done.returncode == status, done.stderr
+
+
+def test_a_success_in_the_future_silences_nothing(base: Base, run_khms: Run, write: Write) -> None:
+    ahead = "2090-01-01T00:00:00+00:00"
+    write(base, ".khms/state/nightly.json", json.dumps({"at": ahead, "run": "x", "ok": True, "success": ahead}))
+    done = run_khms("status", "--check")
+    assert done.returncode == 1 and "hours from now: a clock was wrong" in done.stdout

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from khms.config import Config
 from khms.errors import Refused
 from khms.hosts.transcripts import base as transcripts
 from khms.model.frame import framed, run_marker
@@ -206,6 +207,17 @@ def test_a_limit_in_the_middle_loses_no_piece(agent: Scripted, home: Path) -> No
     assert bounded.decided == 0
     rest = agent.run(settings)
     assert rest.verdicts == {"new": 3}
+
+
+def test_status_counts_the_marks_that_were_found_and_wait(agent: Scripted, home: Path) -> None:
+    from khms.measure.status import status
+
+    Told(home, agent.base.root).person(CLAIM)
+    agent.run({**ON, "nightly.max_calls": 1})
+    settings = Config([])
+    assert status(agent.base, settings).open_marks == 1
+    agent.run(ON)
+    assert status(agent.base, settings).open_marks == 0
 
 
 def test_an_answer_about_a_piece_that_does_not_count_is_told_and_hides_no_other(agent: Scripted, home: Path) -> None:
