@@ -35,6 +35,8 @@ _TOKEN = re.compile(r"(?<![A-Za-z0-9+/=_.%#@-])[A-Za-z0-9+/_=-]{20,400}(?![A-Za-
 _DIGEST = re.compile(r"(?i)[0-9a-f]{7,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}")
 _SUM = re.compile(r"(?i)(?:sha|md)\d{1,3}-")
 # What stands before a string that is public by nature: digests, public keys, fingerprints, encoded data, proofs.
+# What stands behind `session:` where a quote names a session of opencode, whose ids are of mixed letters.
+_SESSION = re.compile(r"[a-z-]+/ses_[0-9A-Za-z]{26}(?:/[\d-]*)?")
 _PUBLIC = re.compile(
     r"(?i)(?:\bsha-?(?:1|224|256|384|512)|\bmd5|\bblake2?[bs]?|digest|integrity|checksum|fingerprint|hash|etag|nonce|base64,|"
     r"(?:ssh-(?:rsa|ed25519|dss)|ecdsa-[a-z0-9-]{1,20})(?:@openssh\.com)?|"
@@ -129,6 +131,8 @@ def _known(text: str, token: str, start: int, end: int) -> bool:
     before = text[max(0, start - 2000) : start].rpartition("\n")[2]
     beside = before.split()[-1] if before and not before[-1].isspace() else ""
     named = re.match(r"\.\w{2,5}\b", text[end : end + 7]) is not None
+    if beside.endswith("session:") and _SESSION.fullmatch(token):
+        return True
     if _DIGEST.fullmatch(token) or _SUM.match(token) or "://" in beside or "](" in beside or named:
         return True
     try:

@@ -113,7 +113,7 @@ def _rehearsed(found: Result) -> None:
 def _told(session: Session, found: Result) -> None:
     spent = found.spending
     if spent.stopped_by:
-        session.say(f"stopped by {spent.stopped_by}: {one_line(spent.why)}; {found.open} MARKs wait for the next run")
+        session.say(f"stopped by {spent.stopped_by}: {one_line(spent.why)}; {_waiting(found.open)} for the next run")
     if spent.calls:
         priced = (
             f"{spent.cost_usd:.2f} dollars" if spent.unpriced < spent.calls else "a cost that its host does not tell"
@@ -136,6 +136,10 @@ def _told(session: Session, found: Result) -> None:
     where = f" on branch {found.branch}" if found.branch else ""
     session.say(f"\n{unit_path(found.unit)}{where}: {', '.join(counts)}")
     session.say(f"next: khms inbox show {found.unit}")
+
+
+def _waiting(count: int) -> str:
+    return "1 MARK waits" if count == 1 else f"{count} MARKs wait"
 
 
 def _lines(note: Callable[[str], None], clock: Callable[[], float]) -> Callable[[int, int], None]:

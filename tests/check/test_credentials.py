@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from khms.check.credentials import secrets
+from khms.check.screening import screen
 
 CHANCE = "q7" + "Rk2Xw9" + "LmB4vT" + "8zNc3Y" + "pH6sJd" + "5gQa1F" + "eU0"
 SHAPE = "gh" + "p_" + "A1b2C3d4E5f6" * 3
@@ -117,3 +118,14 @@ def test_a_security_keys_public_half_is_public() -> None:
 
 def test_a_great_many_beginnings_of_signatures_are_read_in_one_go() -> None:
     assert names(("-----BEGIN SSH SIGNATURE-----\n" + "A" * 70) * 3000 + f" {CHANCE}") == ["high-entropy"]
+
+
+def test_the_name_of_a_session_is_no_secret_and_the_same_letters_elsewhere_are_one() -> None:
+    name = "ses_5eb063b1e2a3fH7xoSfvipwprp"
+    for text in (
+        f"session:opencode/{name}",
+        f"'session:opencode/{name}: \"the pump\"'",
+        f"session:opencode/{name}/2026-12-01.7ab56722c4a0",
+    ):
+        assert not screen(text), text
+    assert screen(f"the key is opencode/{name}") and screen(f"session:opencode/{name}x9Kq2")

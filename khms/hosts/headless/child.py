@@ -46,6 +46,10 @@ class Room:
     files: Path
     temporary: Path
 
+    @property
+    def whole(self) -> Path:
+        return self.empty.parent
+
     def put(self, name: str, text: str) -> Path:
         path = self.files / name
         path.write_text(text, encoding="utf-8")
@@ -74,14 +78,22 @@ def environment(
 
 
 def run(
-    command: Sequence[str | Path], text: str, *, env: Mapping[str, str], folder: Path, seconds: float, most: int
+    command: Sequence[str | Path],
+    text: str,
+    *,
+    env: Mapping[str, str],
+    folder: Path,
+    seconds: float,
+    most: int,
+    gone: Path | None = None,
 ) -> Ended:
     """Runs `command` (its first part is a path) with `text` on standard input; it and everything that came from it has
-    ended when this returns. `most` bytes of standard output are read, of standard error the end is kept."""
+    ended when this returns. `most` bytes of standard output are read, of standard error the end is kept. Should this
+    process die meanwhile, the folder `gone` is removed all the same."""
     control, held = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", keeper.__file__, str(control), *map(str, command)],
+            [sys.executable, "-I", "-S", keeper.__file__, str(control), str(gone or ""), *map(str, command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

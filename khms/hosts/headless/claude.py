@@ -69,6 +69,7 @@ class Claude:
                 folder=room.empty,
                 seconds=request.seconds,
                 most=self.most,
+                gone=room.whole,
             )
         return stopped(ended, request.seconds, SIGNS) or read(ended)
 

@@ -67,6 +67,7 @@ class Codex:
                 folder=room.empty,
                 seconds=request.seconds,
                 most=self.most,
+                gone=room.whole,
             )
         return stopped(ended, request.seconds, SIGNS) or read(ended)
 

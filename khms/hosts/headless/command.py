@@ -37,6 +37,7 @@ class Command:
                 folder=room.empty,
                 seconds=request.seconds,
                 most=self.most,
+                gone=room.whole,
             )
         if reply := stopped(ended, request.seconds):
             return reply

@@ -61,6 +61,7 @@ class Gemini:
                 folder=room.empty,
                 seconds=request.seconds,
                 most=self.most,
+                gone=room.whole,
             )
         return stopped(ended, request.seconds, SIGNS) or read(ended)
 

@@ -1,12 +1,12 @@
 """Runs one command and sees to it that nothing of it outlives the call. A program of its own, without imports of khms:
 
-    python -I -S keeper.py CONTROL COMMAND…
+    python -I -S keeper.py CONTROL FOLDER COMMAND…
 
 Standard streams are the command's. CONTROL is a file descriptor; when its other end is closed, or the process that
-holds that end dies by whatever way, the command is ended, SIGTERM first. When the command has ended, by itself or not,
-so is every process that came from it: on Linux also those that left its group and session or emptied their environment,
-because orphans become children of this process. The exit code is the command's, 128 and the signal where one ended it,
-127 where it cannot be run.
+holds that end dies by whatever way, the command is ended, SIGTERM first, and FOLDER, where one is named, removed. When
+the command has ended, by itself or not, so is every process that came from it: on Linux also those that left its group
+and session or emptied their environment, because orphans become children of this process. The exit code is the
+command's, 128 and the signal where one ended it, 127 where it cannot be run.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 _codes: dict[int, int] = {}
 
 
-def main(control: int, command: list[str]) -> int:
+def main(control: int, folder: str, command: list[str]) -> int:
     adopt_orphans()
     waker, wakes = os.pipe()
     os.set_blocking(waker, False)
@@ -35,14 +35,20 @@ def main(control: int, command: list[str]) -> int:
         signal.signal(name, lambda number, _: told.append(number))
     os.set_inheritable(control, False)
     child = start(command)
+    alone = False
     while child not in _codes and not told:
         ready, _, _ = select.select([control, waker], [], [])
         if control in ready:
+            alone = True
             break
         with contextlib.suppress(BlockingIOError):
             os.read(waker, 4096)
         reap()
     end(child)
+    if alone and folder:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
     return _codes.get(child, 128 + signal.SIGKILL)
 
 
@@ -130,4 +136,4 @@ def adopt_orphans() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))

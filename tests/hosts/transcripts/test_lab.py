@@ -35,10 +35,10 @@ COMMANDS: dict[str, list[str]] = {
 FRAME = framed("/home/dev/base", ["K-00007 Poll the valve slowly (memory/know/K-00007.md)"])
 
 
-def hook(host: str, home: Path) -> None:
-    """A hook of the user's that adds the frame to each prompt."""
+def hook(host: str, home: Path, frame: str = FRAME) -> None:
+    """A hook of the user's that adds `frame` to each prompt."""
     added = home / "added.json"
-    nested = {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": FRAME}}
+    nested = {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": frame}}
     command: dict[str, Any] = {"type": "command", "command": f"cat {added}", "timeout": 5}
     files: dict[str, tuple[str, Any, Any]] = {
         "claude-code": (".claude/settings.json", nested, {"UserPromptSubmit": [{"hooks": [command]}]}),
@@ -46,7 +46,7 @@ def hook(host: str, home: Path) -> None:
         "gemini": (".gemini/settings.json", nested, {"BeforeAgent": [{"hooks": [{**command, "timeout": 5000}]}]}),
         "copilot": (
             ".copilot/hooks/x.json",
-            {"additionalContext": FRAME},
+            {"additionalContext": frame},
             {"userPromptSubmitted": [{"type": "command", "bash": f"cat {added}", "timeoutSec": 5}]},
         ),
     }
