@@ -24,6 +24,7 @@ from khms.store import markdown
 from khms.store.markdown import Unreadable
 
 ATTACHED = 20  # quotes that a candidate takes over from attached MARKs; the report names every MARK
+LIKE = "like:"  # begins a flag that names what a candidate is like in meaning
 PUBLISHED, DEFERRED, DROPPED, UNWRITABLE = "published", "deferred", "dropped", "unwritable"
 
 
@@ -187,7 +188,7 @@ def _flags(made: Draft, material: Material) -> list[str]:
     same = [same.id for same in known.same_cards(candidate.body)]
     flags += [f"same-as:{name}" for name in same if name != candidate.relation.target]
     told = (*same, candidate.relation.target)
-    flags += [f"like:{name}" for name in material.like(made.label) if name not in told]
+    flags += [f"{LIKE}{name}" for name in material.like(made.label) if name not in told]
     flags += [f"refused-as:{held.name}" for held in material.refused.same(candidate.body, known.least)[:3]]
     return flags
 

@@ -10,7 +10,7 @@ from khms.model.mark import Mark
 from khms.model.outcome import FAIL, NOT_RUN
 from khms.model.redact import redact
 from khms.model.verdict import ATTACH
-from khms.pipeline.draft import DEFERRED, DROPPED, PUBLISHED, Draft
+from khms.pipeline.draft import DEFERRED, DROPPED, LIKE, PUBLISHED, Draft
 from khms.pipeline.night import Night
 from khms.pipeline.postprocess import loud_gates
 from khms.pipeline.sources import clean
@@ -118,6 +118,9 @@ def _duplicates(night: Night) -> Iterator[str]:
         for made in night.drafts
         if (outcome := made.checks().get("duplicates")) is not None and outcome.message
     ]
+    for made in night.drafts:
+        if like := [flag.removeprefix(LIKE) for flag in made.candidate.flags if flag.startswith(LIKE)]:
+            lines.append(f"- {made.label} says something like {', '.join(like)}, in other words")
     lines += [f"- {made.label} was marked {len(made.attached) + 1} times" for made in night.drafts if made.attached]
     yield from _cut(lines)
 

@@ -46,3 +46,5 @@ def test_a_candidate_that_turns_a_cards_words_is_flagged_for_the_reviewer(
     assert "like:K-00001" in first.flags
     assert "like:C1" in second.flags
     assert "like:C2" in first.flags
+    report = base.path(f"memory/inbox/{found.unit}/REPORT.md").read_text(encoding="utf-8")
+    assert "- C1 says something like K-00001, C2, in other words\n" in report
