@@ -17,7 +17,7 @@ LAYERS = (
 )  # fmt: skip
 ABOVE_ALL = ("__init__", "__main__")
 HEAVY = {
-    "click", "detect_secrets", "frontmatter", "git", "jinja2", "jsonschema", "jsonschema_rs", "markdown_it",
+    "click", "detect_secrets", "frontmatter", "git", "jinja2", "jsonschema", "jsonschema_rs", "markdown_it", "mcp",
     "model2vec", "numkong", "numpy", "onnxruntime", "platformdirs", "rich", "tantivy", "yaml",
 }  # fmt: skip
 # What hooks and `mark` load at every moment of a session.

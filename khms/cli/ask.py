@@ -11,16 +11,12 @@ from khms.cli import past
 from khms.cli.output import clean, one_line, print_json
 from khms.cli.progress import progress
 from khms.cli.session import Session
-from khms.errors import No, Unavailable, Usage
+from khms.errors import No, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
     from khms.index.past import Past
     from khms.model.document import Hit
     from khms.recall.search import Answer
-    from khms.store.layout import Base
 
 
 class Asking(click.Command):
@@ -101,7 +97,7 @@ def recall(
             show(rank, hit, session)
     if not (answer.hits or as_json):
         print(clean(f"nothing on record for: {text[:200]}"))
-        for line in _unmet(whole, asked):
+        for line in bases.unmet(whole, asked):
             session.note(one_line(line))
         for line in _elsewhere(answer, words, [*(part for kind in kinds for part in ("--kind", kind)), *_at(at)]):
             print(line)
@@ -120,19 +116,6 @@ def _empty(why: str) -> "Answer":
     from khms.recall.search import LEXICAL, Answer
 
     return Answer("", (), LEXICAL, why, 0.0, "", 0.0)
-
-
-def _unmet(bases: "Sequence[tuple[Base, Mapping[str, Any]]]", asked: str) -> Iterator[str]:
-    """What a blank comes from where a filter names what no document has."""
-    from khms.index import current
-    from khms.recall import near
-    from khms.recall.query import parse
-
-    readers = []
-    for base, _ in bases:
-        with suppress(Unavailable):  # a further base is said to be missing elsewhere
-            readers.append(current.opened(base)[0])
-    yield from near.unmet(readers, parse(asked))
 
 
 def _at_hand(session: Session) -> None:

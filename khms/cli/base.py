@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 @click.option("--global", "for_user", is_flag=True, help="Make it your default base, used where no other is found.")
 @click.option("--adopt", is_flag=True, help="Make a folder of notes itself the base; every note stays as it is.")
 @click.option("--separate", is_flag=True, help="Make a base of its own beside the project, not inside it.")
+@click.option("--agents-md", is_flag=True, help="Tell agents of it in a section of the project's AGENTS.md.")
 @click.pass_obj
-def init(session: Session, folder: Path | None, for_user: bool, adopt: bool, separate: bool) -> None:
+def init(session: Session, folder: Path | None, for_user: bool, adopt: bool, separate: bool, agents_md: bool) -> None:
     """Make a base in DIR (else here), with its first commit.
 
     An empty folder becomes a base. In a repository with other content the base is its folder .memory. A folder of notes
@@ -55,6 +56,10 @@ def init(session: Session, folder: Path | None, for_user: bool, adopt: bool, sep
         _set_default(session, made.base)
     if adopt and made.kind != "there":
         _index(session, made.base)
+    if agents_md:
+        from khms.cli import plugins
+
+        plugins.put_section(session, where)
     _next(session, plan, made, for_user)
 
 

@@ -10,6 +10,8 @@ from khms.cli import jot
 from khms.cli.output import clean, print_json
 from khms.cli.session import Session
 from khms.errors import No, Usage
+from khms.hosts.environment import session as running
+from khms.store.jotting import LONGEST, write
 
 if TYPE_CHECKING:
     from khms.model.mark import Mark
@@ -32,7 +34,7 @@ def mark(session: Session, kind: str, text: tuple[str, ...], session_id: str | N
     khms mark failed -- "--offline does not work with a proxy"
     """
     said = _stdin() if text == ("-",) else " ".join(text)
-    done = jot.write(session.base, kind, said, jot.session(os.environ) if session_id is None else session_id)
+    done = write(session.base, kind, said, running(os.environ) if session_id is None else session_id)
     if not as_json:
         jot.tell(done)
         return
@@ -41,7 +43,7 @@ def mark(session: Session, kind: str, text: tuple[str, ...], session_id: str | N
 
 
 def _stdin() -> str:
-    said = sys.stdin.buffer.read(4 * jot.LONGEST + 4).decode("utf-8", "replace")
+    said = sys.stdin.buffer.read(4 * LONGEST + 4).decode("utf-8", "replace")
     if not said.strip():
         raise Usage("there is no text on standard input", hint='khms mark decision "what was decided and why"')
     return said

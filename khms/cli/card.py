@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,7 @@ import click
 from khms.cli import past, shared
 from khms.cli.output import block, clean, fold, one_line, print_json, table
 from khms.cli.session import Session
-from khms.errors import KhmsError, No, Refused, Unavailable, Usage
+from khms.errors import No, Refused, Unavailable, Usage
 from khms.model.card import STATUSES, Card, as_list, as_text, canonical_type
 
 if TYPE_CHECKING:
@@ -375,22 +374,11 @@ def show(session: Session, identity: str, at: str | None, as_json: bool) -> None
 
 
 def _shown(session: Session, identity: str, then: "Past | None") -> "Found":
-    """The document of this base, else of the person's own, which recall asks too; its path is then absolute."""
-    from dataclasses import replace
-
+    """The document of this base, else of the person's own, which recall asks too."""
     from khms.recall import bases
     from khms.recall.lookup import look_up
 
-    if then:
-        return look_up(then.base, identity, then.config)
-    try:
-        return look_up(session.base, identity, session.config)
-    except No:
-        for other, config in bases.together(session.base, session.config)[0][1:]:
-            with suppress(KhmsError):
-                found = look_up(other, identity, config)
-                return replace(found, path=str(other.path(found.path)))
-        raise
+    return look_up(then.base, identity, then.config) if then else bases.look_up(session.base, session.config, identity)
 
 
 def _page(session: Session, found: "Found") -> Iterator[str]:

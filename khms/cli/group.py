@@ -59,6 +59,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Hosts": {
         "hook": ("hook", "connect an agent host, guard a shared base"),
+        "mcp": ("protocol", "serve an agent host's tools (Model Context Protocol)"),
         "server": ("server", "keep the index at hand for hooks and recall"),
     },
     "Automate": {"schedule": ("schedule", "have this machine run nightly and weekly by the clock")},

@@ -11,6 +11,7 @@ from khms.errors import Usage
 
 if TYPE_CHECKING:
     from khms.hosts.schedulers.standing import Standing as Schedule
+    from khms.measure.doctor import Result
     from khms.measure.status import Status
     from khms.pipeline.sync import Standing
 
@@ -88,9 +89,10 @@ def _standing(shared: "Standing") -> str:
 @click.command()
 @click.option("--repair", is_flag=True, help="Mend what needs no judgement: index, leftovers, generated files.")
 @click.option("--secrets", is_flag=True, help="Look for secrets in all of git's history, and do nothing else.")
+@click.option("--mcp", is_flag=True, help="Ask every server that hosts have of khms for its tools; nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.pass_context
-def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> None:
+def doctor(ctx: click.Context, repair: bool, secrets: bool, mcp: bool, as_json: bool) -> None:
     """Find what is wrong with the base and around it, and say what mends it. Exit 1 where something stays wrong.
 
     A command that was killed half-way is finished or undone at once; everything else is left alone without --repair.
@@ -98,15 +100,16 @@ def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> No
     from khms.measure.doctor import BAD, OK, examine, proposers
 
     session: Session = ctx.obj
-    if secrets:
-        if repair:
-            raise Usage("--secrets and --repair exclude each other", hint="khms redact takes words out of cards")
-        _secrets(ctx, session, as_json)
-        return
-    results = examine(session.base, repair=repair)
+    if secrets or mcp:
+        if repair or (secrets and mcp):
+            raise Usage("--secrets, --mcp and --repair exclude each other", hint="run them one after the other")
+        if secrets:
+            _secrets(ctx, session, as_json)
+            return
+    results = _servers(session) if mcp else examine(session.base, repair=repair)
     if as_json:
         checks = [result.as_json() for result in results]
-        print_json({"schema": "khms.doctor/1", "checks": checks, "proposers": proposers()})
+        print_json({"schema": "khms.doctor/1", "checks": checks, **({} if mcp else {"proposers": proposers()})})
     for result in () if as_json else results:
         if result.state == OK and session.quiet:
             continue
@@ -117,12 +120,19 @@ def doctor(ctx: click.Context, repair: bool, secrets: bool, as_json: bool) -> No
             for line in (result.where, result.mend):
                 if line:
                     print("\n".join(fold(f"{'':<20}{part}", 20) for part in clean(line).splitlines()))
-    if not as_json and not session.quiet:
+    if not as_json and not session.quiet and not mcp:
         held = proposers()
         session.say("\nWhat a proposer is kept to while it answers:")
         table(["proposer", *next(iter(held.values()))], [[name, *words.values()] for name, words in held.items()])
     if any(result.state == BAD for result in results):
         ctx.exit(1)
+
+
+def _servers(session: Session) -> "list[Result]":
+    from khms.mcp_server import serving, visit
+
+    serving.needed()
+    return visit.examine(session.cwd)
 
 
 def _secrets(ctx: click.Context, session: Session, as_json: bool) -> None:

@@ -1,11 +1,11 @@
 """`khms hook`: connect an agent host, see what it would be told, switch it off; guard a shared base."""
 
 import os
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from khms.cli import guards
+from khms.cli import guards, plugins
 from khms.cli.output import clean, fold, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import No, Unavailable, Usage
@@ -34,7 +34,19 @@ DOES = {
     "PreToolUse": "warnings before risky commands; cards about commands and edits",
     "PostToolUseFailure": "cards about the error",
     "PreCompact": "keeps where the transcript lies, for the nightly run",
-    "SessionEnd": "the same",
+    "SessionEnd": "keeps where the transcript lies, for the nightly run",
+    "BeforeAgent": "cards about the prompt",
+    "AfterTool": "warnings and cards right after commands and edits; cards about errors",
+}
+# Events of other hosts that are one of these by another name.
+ALIKE = {
+    **dict.fromkeys(("sessionStart", "session.created", "agent:bootstrap"), "SessionStart"),
+    **dict.fromkeys(("beforeSubmitPrompt", "chat.message", "pre_llm_call"), "UserPromptSubmit"),
+    **dict.fromkeys(("postToolUseFailure", "tool.failed"), "PostToolUseFailure"),
+    "preToolUse": "PreToolUse",
+    "tool.execute.after": "PreToolUse",
+    "preCompact": "PreCompact",
+    "sessionEnd": "SessionEnd",
 }
 # The log's words for silence, in a sentence.
 REASONS = {
@@ -56,15 +68,20 @@ REASONS = {
 def hook() -> None:
     """Connect an agent host, see and test what it is told; guard a shared base.
 
-    HOST is an agent host (claude-code), git (its hooks), or github or gitlab (their CI).
+    HOST is an agent host (claude-code, codex, gemini, copilot, …), git (its hooks), github or gitlab (their CI), or
+    agents-md (a project's AGENTS.md).
     """
+
+
+hook.add_command(plugins.plugin)
 
 
 def _hosts(name: str | None) -> list["Host"]:
     from khms.hosts import registry
 
     if name is not None and name not in registry.HOSTS:
-        raise Usage(f"unknown host: {name}", hint="known: " + ", ".join([*registry.HOSTS, *guards.GUARDS]))
+        known = ", ".join([*registry.HOSTS, *guards.GUARDS, plugins.SECTION])
+        raise Usage(f"unknown host: {name}", hint=f"known: {known}")
     return [registry.host(each) for each in ([name] if name else registry.HOSTS)]
 
 
@@ -97,7 +114,8 @@ def install(session: Session, host: str | None, scope: str, server: str | None, 
     """Put khms into the settings of HOST; nothing else in them changes.
 
     With git, a pre-commit hook lints and audits what a commit brings into the base (on a server: a pre-receive hook
-    audits what a push brings). With github or gitlab, the files of their CI are written, for you to commit.
+    audits what a push brings). With github or gitlab, the files of their CI are written, for you to commit. With
+    agents-md, a section of the project's AGENTS.md tells every agent how to use khms.
 
     \b
     khms hook install claude-code
@@ -105,6 +123,7 @@ def install(session: Session, host: str | None, scope: str, server: str | None, 
     khms hook install git --server /srv/git/project.git
     khms hook install git --print pre-receive > pre-receive
     khms hook install github
+    khms hook install agents-md
     """
     from khms.hosts import settings
 
@@ -114,6 +133,9 @@ def install(session: Session, host: str | None, scope: str, server: str | None, 
     if server or host in guards.GUARDS:
         guards.install(session, host or "", server)
         return
+    if host == plugins.SECTION:
+        plugins.put_section(session, session.cwd)
+        return
     chosen = _one(host)
     report = settings.install(chosen, cast("Scope", scope), session.cwd)
     session.say(one_line(f"{report.path}: {report.note}"))
@@ -122,6 +144,8 @@ def install(session: Session, host: str | None, scope: str, server: str | None, 
     found = settings.status(chosen, cast("Scope", scope), session.cwd)
     for problem in (*found.problems, *_obstacles(_place(session))):
         session.note(f"but: {one_line(problem)}")
+    for note in _notes(chosen):
+        session.note(f"note: {one_line(note)}")
     session.say('next: khms hook test "a question" shows what a session would be told')
     session.say(f"undo: khms hook uninstall {chosen.ID}" + (" --scope project" if scope == "project" else ""))
 
@@ -132,7 +156,8 @@ def install(session: Session, host: str | None, scope: str, server: str | None, 
 @_server
 @click.pass_obj
 def uninstall(session: Session, host: str | None, scope: str, server: str | None) -> None:
-    """Take khms out of the settings of HOST, of git's hooks (git), of a repository's CI (github, gitlab).
+    """Take khms out of the settings of HOST, of git's hooks (git), of a repository's CI (github, gitlab), of AGENTS.md
+    (agents-md).
 
     \b
     khms hook uninstall claude-code
@@ -142,6 +167,9 @@ def uninstall(session: Session, host: str | None, scope: str, server: str | None
 
     if server or host in guards.GUARDS:
         guards.uninstall(session, host or "", server)
+        return
+    if host == plugins.SECTION:
+        plugins.take_section(session)
         return
     report = settings.uninstall(_one(host), cast("Scope", scope), session.cwd)
     session.say(one_line(f"{report.path}: {report.note}"))
@@ -159,8 +187,11 @@ def status(session: Session, host: str | None, server: str | None, as_json: bool
     if server or host in guards.GUARDS:
         guards.status(session, host or "", server, as_json)
         return
-    scopes: tuple[Literal["user", "project"], ...] = ("user", "project")
-    found = [(each, scope, settings.status(each, scope, session.cwd)) for each in _hosts(host) for scope in scopes]
+    if host == plugins.SECTION:
+        plugins.show_section(session, as_json)
+        return
+    pairs = [(each, scope) for each in _hosts(host) for scope in settings.scopes(each)]
+    found = [(each, scope, settings.status(each, scope, session.cwd)) for each, scope in pairs]
     place = _place(session)
     obstacles = _obstacles(place)
     guarded = [] if host else [row for row in guards.rows(session) if row["installed"] or row["guard"] == "git"]
@@ -174,6 +205,7 @@ def status(session: Session, host: str | None, server: str | None, as_json: bool
                 "path": str(state.path),
                 "command": state.command,
                 "problems": list(state.problems),
+                "notes": list(_notes(each)),
             }
             for each, scope, state in found
         ]
@@ -191,18 +223,28 @@ def status(session: Session, host: str | None, server: str | None, as_json: bool
         session.say(one_line(f"answers here come from {place.base.root}"))
     for problem in (*(p for _, _, state in found for p in state.problems), *obstacles, *guards.problems(guarded)):
         session.say(fold(f"problem: {one_line(problem)}", 2))
+    for each in dict.fromkeys(each for each, _, state in found if state.installed):
+        for note in _notes(each):
+            session.say(fold(f"note: {one_line(note)}", 2))
     if not any(state.installed for _, _, state in found):
         session.say(f"next: khms hook install {found[0][0].ID}")
+
+
+def _notes(host: "Host") -> tuple[str, ...]:
+    """What the host cannot do, or wants of a person."""
+    return tuple(getattr(host, "NOTES", ()))
 
 
 def _moments(found: "Sequence[tuple[Host, str, Status]]", place: "Place") -> list[dict[str, str]]:
     """What happens at each event that a host is watched for, and whether it does."""
     rows = []
-    for host in dict.fromkeys(each for each, _, _ in found):
+    any_installed = any(state.installed for _, _, state in found)
+    for host in dict.fromkeys(each for each, _, state in found if state.installed or not any_installed):
         events = {event for each, _, state in found if each is host for event in state.events}
         for watch in host.WATCHES:
-            what = DOES[watch.event]
-            if watch.event == "PostToolUseFailure" and not place.config["hooks.after_failure"]:
+            name = ALIKE.get(watch.event, watch.event)
+            what = DOES.get(name, "")
+            if name in ("PostToolUseFailure", "AfterTool") and not place.config["hooks.after_failure"]:
                 what += " (off: khms config set hooks.after_failure true)"
             runs = "yes" if watch.event in events else "no"
             rows.append({"host": host.ID, "event": watch.event, "runs": runs, "what": what})
@@ -352,8 +394,8 @@ def switch_on(session: Session, session_id: str | None) -> None:
 
 
 def _switch(session: Session, on: bool, session_id: str | None) -> None:
-    from khms.cli.jot import session as running
     from khms.hooks import sessions
+    from khms.hosts.environment import session as running
 
     name = (running(os.environ) if session_id == "-" else session_id) or ""
     if session_id is not None and not name:
@@ -397,8 +439,8 @@ def _place(session: Session) -> "Place":
 
 def _obstacles(place: "Place") -> list[str]:
     """What keeps hooks from answering in this folder, each with what to do."""
-    from khms.cli.jot import session as running
     from khms.hooks import sessions
+    from khms.hosts.environment import session as running
 
     found = []
     if sessions.is_off():

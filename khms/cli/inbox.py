@@ -7,7 +7,7 @@ import click
 
 from khms.cli.output import block, clean, fold, one_line, print_json, table
 from khms.cli.session import Session
-from khms.errors import Refused, Usage
+from khms.errors import Usage
 from khms.model.candidate import Candidate, Quote
 from khms.model.card import as_text
 from khms.pipeline.reviewing import flagged
@@ -19,26 +19,14 @@ def inbox() -> None:
     """List and show what awaits review."""
 
 
-def _rows(session: Session) -> list[tuple[Unit, list[Candidate]]]:
-    from khms.pipeline.approve import pending
-    from khms.store import cards
-    from khms.store.inbox import units
-
-    records = cards.approvals(session.base)
-    return [(unit, pending(session.base, unit, records)) for unit in units(session.base)]
-
-
 def _on_branches(session: Session) -> list[tuple[Unit, str]]:
-    """The units that are on a branch of their own only, each with the branch. One that does not hold its unit is named
-    and hides no other."""
-    from khms.store import branches
+    """The units that are on a branch of their own only, each with the branch; a branch that does not hold its unit is
+    named."""
+    from khms.pipeline import unreviewed
 
-    found = []
-    for branch in branches.unmerged(session.base).values():
-        try:
-            found.append((branches.unit(session.repo, branch), branch.name))
-        except Refused as error:
-            session.note(one_line(error.message))
+    found, problems = unreviewed.on_branches(session.base, session.repo)
+    for problem in problems:
+        session.note(one_line(problem))
     return found
 
 
@@ -53,10 +41,12 @@ def inbox_list(session: Session, as_json: bool, everything: bool) -> None:
     khms inbox list
     khms inbox list --all --json
     """
-    rows = _rows(session)
+    from khms.pipeline import unreviewed
+
+    rows = unreviewed.rows(session.base)
     beside = _on_branches(session)
-    shown = [_row(unit, waiting) for unit, waiting in rows if everything or waiting or unit.broken]
-    shown += [_row(unit, list(unit.candidates), branch) for unit, branch in beside]
+    shown = [unreviewed.row(unit, open_) for unit, open_ in rows if everything or open_ or unit.broken]
+    shown += [unreviewed.row(unit, unit.candidates, branch) for unit, branch in beside]
     if as_json:
         print_json({"schema": "khms.inbox/1", "units": shown})
         return
@@ -72,7 +62,7 @@ def inbox_list(session: Session, as_json: bool, everything: bool) -> None:
         headings = (*headings, "where")
         rows_shown = [{**row, "where": f"on branch {row['branch']}" if row["branch"] else "here"} for row in rows_shown]
     table(headings, [[one_line(str(row[name])) for name in headings] for row in rows_shown])
-    following = next((unit.name for unit, waiting in rows if waiting or unit.broken), None)
+    following = next((unit.name for unit, open_ in rows if open_ or unit.broken), None)
     if following:
         session.say(one_line(f"next: khms inbox show {following}"))
 
@@ -80,18 +70,6 @@ def inbox_list(session: Session, as_json: bool, everything: bool) -> None:
 def _to_the_minute(at: str) -> str:
     """A time as a table shows it: without seconds and zone, which the JSON has."""
     return at[:16].replace("T", " ")
-
-
-def _row(unit: Unit, waiting: list[Candidate], branch: str = "") -> dict[str, Any]:
-    return {
-        "unit": unit.name,
-        "created": as_text(unit.meta.get("created")) or unit.name[:10],
-        "pending": len(waiting),
-        "flagged": sum(flagged(candidate, candidate.quotes) for candidate in waiting),
-        "deferred": len(unit.deferred),
-        "dropped": len(unit.dropped),
-        "branch": branch or None,
-    }
 
 
 def _looked_up(session: Session, candidates: Iterable[Candidate]) -> dict[str, list[Quote]]:
@@ -115,12 +93,13 @@ def inbox_show(session: Session, unit: str | None, labels: tuple[str, ...], as_j
     khms inbox show                       the oldest unit with something pending
     khms inbox show 2026-11-30-nightly C2
     """
+    from khms.pipeline import unreviewed
     from khms.pipeline.approve import approved_labels, made_changes, pending
     from khms.store import branches, cards
     from khms.store.inbox import find
 
     if unit is None:
-        waiting_units = [row for row, waiting in _rows(session) if waiting or row.broken]
+        waiting_units = [row for row, open_ in unreviewed.rows(session.base) if open_ or row.broken]
         if not waiting_units:
             session.say("nothing awaits review")
             return

@@ -27,16 +27,13 @@ def precheck(ctx: click.Context, tags: tuple[str, ...], command: str, limit: int
     from khms.index import catchup, current, sync
     from khms.model.document import Query
     from khms.recall import near
+    from khms.recall.precheck import names_of
     from khms.recall.precheck import precheck as ask
-    from khms.store import tags as registered
 
     session: Session = ctx.obj
     if not command.strip() and not any(tag.strip() for tag in tags):
         raise Usage("there is no tag and no command", hint='khms precheck deploy; khms precheck -c "rm -rf build"')
-    registry = registered.registry(session.base)
     under = [tag.strip() for tag in tags if tag.strip()]
-    wanted = {registry.canonical(tag) for tag in under}
-    other = [alias for alias, tag in registry.aliases.items() if tag in wanted]
     try:
         sync.refresh(session.base, config=session.config, vectors=catchup.LATER)
     except (Busy, Unavailable) as error:  # what the index holds is said all the same
@@ -44,7 +41,7 @@ def precheck(ctx: click.Context, tags: tuple[str, ...], command: str, limit: int
     found = ask(
         session.base,
         session.config,
-        tags=[*under, *sorted(wanted.difference(under)), *sorted(set(other).difference(under))],
+        tags=names_of(session.base, under),
         command=command,
         limit=limit,
         snippets=True,

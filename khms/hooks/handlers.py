@@ -110,7 +110,8 @@ def prompt(place: Place, event: Event, session: Memory, by_meaning: bool) -> Dec
 
 
 def pre_shell(place: Place, event: Event, session: Memory, by_meaning: bool) -> Decision:
-    """What is on record about commands of this class comes first, and whatever was said before; else recall."""
+    """What is on record about commands of this class comes first, and whatever was said before; else recall. Where a
+    host speaks after the command only, the event can hold its error too."""
     from khms.hooks import risky
 
     classes, found = risky.before(place, event.command[:COMMAND_CHARS])
@@ -118,6 +119,8 @@ def pre_shell(place: Place, event: Event, session: Memory, by_meaning: bool) -> 
         warnings = [_pointer(hit, place.config, other) for hit, other in found]
         return _warn(place, event.command, classes, warnings, session)
     asked = query.from_command(event.command, place.config["hooks.query_chars"])
+    if event.error and place.config["hooks.after_failure"]:
+        asked += query.from_failure(event.error, place.config["hooks.query_chars"])
     return _recall(place, asked, "hooks.shell_threshold", session, by_meaning)
 
 

@@ -84,12 +84,13 @@ def respond(
     started = time.monotonic()
     record: dict[str, object] = {"host": host}
     base = config = session = None
-    answer, starts = "", False
+    answer, idle, starts = "", "", False
     try:
         from khms.hooks import places, sessions
         from khms.hosts import registry
 
         module = registry.host(host)
+        idle = getattr(module, "IDLE", "")
         event, reason = _event(module, raw)
         place = places.choose(event.cwd if event else cwd, env)
         base, config = place.base, place.config
@@ -115,7 +116,8 @@ def respond(
     except BaseException as error:  # a panic in a library is none of Exception's
         record.update(decision="silent", reason="error", error=_told(error))
     record["ms"] = round((time.monotonic() - started) * 1000, 1)
-    data = f"{answer}\n".encode("utf-8", "replace") if answer else b""
+    said = answer or idle
+    data = f"{said}\n".encode("utf-8", "replace") if said else b""
     return Outcome(data, record, base, config, starts, session)
 
 
@@ -157,7 +159,8 @@ def late(host: str, why: str) -> None:
 
 def unwritten(host: str, answer: bytes, cwd: str) -> None:
     """Writes down what a server answered to an event in the folder `cwd`, because it ended before it did so itself."""
-    _alone({"host": host, "decision": "inject" if answer else "silent", "reason": "cut-off", "server": True}, cwd)
+    said = answer.strip() not in (b"", b"{}")
+    _alone({"host": host, "decision": "inject" if said else "silent", "reason": "cut-off", "server": True}, cwd)
 
 
 def _alone(record: dict[str, object], cwd: str = "") -> None:

@@ -12,8 +12,12 @@ from collections import namedtuple
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Literal, NamedTuple, Protocol
+
+    from khms.hosts.entries import Entry
+    from khms.hosts.textfile import Form
 
     Moment = Literal[
         "session-start", "prompt", "subagent-start", "pre-shell", "pre-edit", "after-failure", "pre-compact",
@@ -62,6 +66,27 @@ if TYPE_CHECKING:
 
         def settings_path(self, scope: Scope, project: Path) -> Path:
             """The settings file of the user, or of the folder `project`."""
+
+    class More(Protocol):
+        """What a host's module may offer besides, each by itself, where its settings or its ways are not Claude's."""
+
+        SCOPES: tuple[Scope, ...]  # whose settings it reads, where not both
+        FLAT: bool  # an event's entries stand in its list, not in groups
+        IDLE: str  # what is printed where there is nothing to say
+        HEAD: dict[str, int]  # what the settings file must hold beside `hooks`
+        NOTES: tuple[str, ...]  # what this host cannot do, one line each, for a person
+
+        def handler(self, watch: Watch, command: str) -> dict[str, str | int]:
+            """The entry as it stands in the settings."""
+
+        def form(self) -> Form:
+            """How khms stands in the settings, where they are not JSON with `hooks`."""
+
+        def beside(self, scope: Scope, project: Path) -> list[tuple[Path, Form]]:
+            """Further files that khms writes for this host."""
+
+        def pending(self, path: Path, found: list[Entry]) -> Iterator[str]:
+            """What keeps the host from running the entries `found` in the file `path`, each with the step to take."""
 
 else:
     Event = namedtuple(

@@ -53,9 +53,7 @@ def event(payload: object) -> Event | None:
     if not isinstance(payload, dict):
         return None
     name = _text(payload.get("hook_event_name"))
-    if not name or "conversation_id" in payload:
-        return None
-    if "timestamp" in payload and "transcript_path" not in payload:
+    if not name or "conversation_id" in payload or "timestamp" in payload:
         return None
     moment = _MOMENTS.get(name, "other")
     given = payload.get("tool_input")

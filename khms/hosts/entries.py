@@ -2,13 +2,14 @@
 
     {"hooks": {"<Event>": [{"matcher": …, "hooks": [{"type": "command", "command": …, "timeout": …}]}]}}
 
-Each entry of khms stands in a group of its own; those of others, in the same event or not, stay as they are.
+Each entry of khms stands in a group of its own; those of others, in the same event or not, stay as they are. A host
+that is FLAT has no groups: its entries stand in the event's list. `base.More` says what else a host can have.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,15 @@ class Misshapen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One of khms's entries. `way` leads to it from the root: hooks, event, group, its list, the entry."""
+    """One of khms's entries. `way` leads to it from the root: hooks, event, group, its list, the entry; or hooks,
+    event, the entry."""
 
     event: str
     matcher: str
     command: str
     current: bool  # has exactly the keys and values that would be written today for this command
     way: tuple[tuple[Node, int], ...]
+    place: tuple[int, int] = (0, 0)  # which group of the event, and which entry of the group
 
 
 def command_words(command: str) -> tuple[str, str, str] | None:
@@ -85,7 +88,7 @@ def check(host: Host, document: Document) -> None:
             raise wrong(groups, f"`{watch.event}` stands twice under `hooks`")
         if groups.kind != "array":
             raise wrong(groups, f"`hooks.{watch.event}` is not a list")
-        for group in groups.members:
+        for group in () if flat(host) else groups.members:
             handlers = group.node.get("hooks")
             if handlers is None or handlers.kind != "array":
                 raise wrong(group.node, f"an item of `hooks.{watch.event}` has no list `hooks`")
@@ -94,12 +97,18 @@ def check(host: Host, document: Document) -> None:
 def add(host: Host, document: Document, command: str) -> tuple[Document, tuple[str, ...]]:
     """The settings with khms's entries, and which containers had to be made for them: `hooks`, `hooks.<Event>`."""
     made = []
+    for key, value in head(host).items():
+        if document.root.get(key) is None:
+            made.append(key)
+            document = jsonc.parse(jsonc.add(document, document.root, key, value))
     if document.root.get("hooks") is None:
         made.append("hooks")
         document = jsonc.parse(jsonc.add(document, document.root, "hooks", {}))
     for watch in host.WATCHES:
         group: dict[str, object] = {"matcher": watch.matcher} if watch.matcher else {}
-        group["hooks"] = [_handler(watch, command)]
+        group["hooks"] = [_handler(host, watch, command)]
+        if flat(host):
+            group = dict(_handler(host, watch, command))
         hooks = document.root.get("hooks")
         assert hooks is not None
         groups = hooks.get(watch.event)
@@ -118,15 +127,26 @@ def remove(host: Host, document: Document, made: tuple[str, ...]) -> Document:
         def alone(level: int, way: tuple[tuple[Node, int], ...] = entry.way) -> bool:
             return len(way[level][0].members) == 1 and not way[level][0].comment
 
-        level = 4
-        if alone(4) and not entry.way[3][0].comment:
+        level = len(entry.way) - 1
+        if level == 4 and alone(4) and not entry.way[3][0].comment:
             level = 2
         if level == 2 and alone(2) and f"hooks.{entry.event}" in made:
             level = 1
         if level == 1 and alone(1) and "hooks" in made:
             level = 0
         document = jsonc.parse(jsonc.drop(document, *entry.way[level]))
+    for key in head(host) if document.root.get("hooks") is None else ():
+        if key in made and (at := document.root.find(key)) is not None:
+            document = jsonc.parse(jsonc.drop(document, document.root, at))
     return document
+
+
+def flat(host: Host) -> bool:
+    return bool(getattr(host, "FLAT", False))
+
+
+def head(host: Host) -> dict[str, int]:
+    return dict(getattr(host, "HEAD", {}))
 
 
 def _entries(host: Host, root: Node) -> Iterator[Entry]:
@@ -136,30 +156,46 @@ def _entries(host: Host, root: Node) -> Iterator[Entry]:
         return
     for event, member in enumerate(hooks.members):
         for index, group in enumerate(member.node.members if member.node.kind == "array" else []):
+            way = ((root, at), (hooks, event), (member.node, index))
+            if flat(host):
+                if entry := _entry(host, member.key, group.node, group.node, way, (index, 0)):
+                    yield entry
+                continue
             inner = group.node.find("hooks")
             handlers = group.node.get("hooks")
             if inner is None or handlers is None or handlers.kind != "array":
                 continue
-            matcher = group.node.get("matcher")
             for place, handler in enumerate(handlers.members):
-                command = handler.node.get("command")
-                words = command_words(command.value) if command else None
-                if command is None or words is None or words[2] != host.ID:
-                    continue
-                yield Entry(
-                    event=member.key,
-                    matcher=matcher.value if matcher else "",
-                    command=command.value,
-                    current=_current(host, member.key, handler.node, command.value),
-                    way=((root, at), (hooks, event), (member.node, index), (group.node, inner), (handlers, place)),
-                )
+                longer = (*way, (group.node, inner), (handlers, place))
+                if entry := _entry(host, member.key, handler.node, group.node, longer, (index, place)):
+                    yield entry
+
+
+def _entry(
+    host: Host, event: str, handler: Node, group: Node, way: tuple[tuple[Node, int], ...], place: tuple[int, int]
+) -> Entry | None:
+    """The entry in `handler`, where it is khms's own for this host; `group` has its matcher."""
+    command = handler.get("command")
+    words = command_words(command.value) if command else None
+    if command is None or words is None or words[2] != host.ID:
+        return None
+    matcher = group.get("matcher")
+    return Entry(
+        event=event,
+        matcher=matcher.value if matcher else "",
+        command=command.value,
+        current=_current(host, event, handler, command.value),
+        way=way,
+        place=place,
+    )
 
 
 def _current(host: Host, event: str, handler: Node, command: str) -> bool:
     found = {member.key: member.node.value for member in handler.members}
-    wanted = [_handler(watch, command) for watch in host.WATCHES if watch.event == event]
+    wanted = [_handler(host, watch, command) for watch in host.WATCHES if watch.event == event]
     return any(found == {key: str(value) for key, value in one.items()} for one in wanted)
 
 
-def _handler(watch: Watch, command: str) -> dict[str, str | int]:
-    return {"type": "command", "command": command, "timeout": watch.timeout}
+def _handler(host: Host, watch: Watch, command: str) -> dict[str, str | int]:
+    own: Callable[[Watch, str], dict[str, str | int]] | None = getattr(host, "handler", None)
+    return own(watch, command) if own else {"type": "command", "command": command, "timeout": watch.timeout}

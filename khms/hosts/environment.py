@@ -21,7 +21,18 @@ VARIABLES: dict[str, str] = {
     "AI_AGENT": "an agent",
 }
 
+# What agent hosts call the session in the environment of what they run.
+SESSIONS = (
+    "CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID", "CODEX_THREAD_ID", "COPILOT_SESSION_ID", "CURSOR_SESSION_ID",
+    "OPENCODE_SESSION_ID", "KIRO_SESSION_ID", "HERMES_SESSION_ID", "OPENCLAW_SESSION_ID",
+)  # fmt: skip
+
 
 def agent_host(env: Mapping[str, str] = os.environ) -> str:
     """The id of the agent host that this process runs under, empty outside of one."""
     return next((host for name, host in VARIABLES.items() if env.get(name)), "")
+
+
+def session(env: Mapping[str, str]) -> str:
+    """The agent session that this process runs in, empty outside of one."""
+    return next((env[name] for name in SESSIONS if env.get(name)), "")

@@ -10,6 +10,14 @@ if TYPE_CHECKING:
 
 HOSTS = {
     "claude-code": "khms.hosts.claude_code",
+    "codex": "khms.hosts.codex",
+    "gemini": "khms.hosts.gemini",
+    "copilot": "khms.hosts.copilot",
+    "cursor": "khms.hosts.cursor",
+    "opencode": "khms.hosts.opencode",
+    "kiro": "khms.hosts.kiro",
+    "hermes": "khms.hosts.hermes",
+    "openclaw": "khms.hosts.openclaw",
 }
 
 

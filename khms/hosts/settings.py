@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from khms.errors import KhmsError, Refused, Unavailable, Usage
-from khms.hosts import backup, entries, jsonc
+from khms.hosts import backup, entries, jsonc, textfile, userfile
 from khms.hosts.entries import Entry
 from khms.resources import folder
-from khms.store import files
 
 if TYPE_CHECKING:
     from khms.hosts.base import Host, Scope
-
-LARGEST = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +69,31 @@ def hook_command(host: Host) -> str:
     return command
 
 
+def scopes(host: Host) -> tuple[Scope, ...]:
+    """Whose settings the host reads."""
+    known: tuple[Scope, ...] = getattr(host, "SCOPES", ("user", "project"))
+    return known
+
+
 def install(host: Host, scope: Scope, project: Path) -> Report:
     """Puts khms's entries in; a second time changes nothing. What cannot be read whole is refused untouched."""
-    path = _path(host, scope, project)
-    data = _read(path)
-    document = _parse(path, data)
+    if scope not in scopes(host):
+        raise Usage(f"{host.TITLE} has no settings of a {scope}", hint=f"--scope {' or '.join(scopes(host))}")
+    beside = textfile.beside(host, scope, project)
+    for named, form in beside:
+        textfile.install(host, form, named, "", dry=True)
+    report = _install(host, scope, project)
+    changed = [named for named, form in beside if textfile.install(host, form, named, "")]
+    return replace(report, changed=True, note="; ".join([report.note, *map(str, changed)])) if changed else report
+
+
+def _install(host: Host, scope: Scope, project: Path) -> Report:
+    path = userfile.real(host.settings_path(scope, project), scope, project)
+    if own := textfile.form_of(host):
+        changed = textfile.install(host, own, path, hook_command(host))
+        return Report(changed, path, _kept(path), _installed(host, scope) if changed else "already installed")
+    data = userfile.read(path)
+    document = userfile.parse(path, data)
     if host.STRICT and document.loose:
         raise Refused(
             f"{host.TITLE} ignores this file: it takes no comment and no comma after the last item",
@@ -92,10 +108,10 @@ def install(host: Host, scope: Scope, project: Path) -> Report:
     command = hook_command(host)
     if entries.complete(host, document, command):
         return Report(False, path, _kept(path), "already installed")
-    _writable(path)
+    userfile.writable(path)
     record = backup.load(path)
     before = _before(host, path, data, document, record)
-    after, made = entries.add(host, _parse(path, before), command)
+    after, made = entries.add(host, userfile.parse(path, before), command)
     written = after.text.encode("utf-8")
     missing = tuple(str(parent) for parent in path.parents if not parent.exists())
     new = backup.Record(
@@ -109,21 +125,34 @@ def install(host: Host, scope: Scope, project: Path) -> Report:
     )
     backup.save(path, new, before)
     try:
-        _write(path, written)
+        userfile.write(path, written)
     except KhmsError:
         if record is None:
             backup.forget(path)
         raise
+    return Report(True, path, _kept(path), _installed(host, scope))
+
+
+def _installed(host: Host, scope: Scope) -> str:
     note = f"{host.TITLE} runs khms from its next session on"
     if scope == "project":
         note += "; the entries name this machine's Python, so do not share the file with other machines"
-    return Report(True, path, _kept(path), note)
+    return note
 
 
 def uninstall(host: Host, scope: Scope, project: Path) -> Report:
     """Takes khms's entries out: by the earlier bytes where the file is as installed, else one by one."""
-    path = _path(host, scope, project)
-    data = _read(path)
+    gone = [named for named, form in textfile.beside(host, scope, project) if textfile.uninstall(form, named)[0]]
+    report = _uninstall(host, scope, project)
+    return replace(report, changed=True, note="; ".join([report.note, *map(str, gone)])) if gone else report
+
+
+def _uninstall(host: Host, scope: Scope, project: Path) -> Report:
+    path = userfile.real(host.settings_path(scope, project), scope, project)
+    if own := textfile.form_of(host):
+        changed, note = textfile.uninstall(own, path)
+        return Report(changed, path, None, note)
+    data = userfile.read(path)
     record = backup.load(path)
     if data is None:
         backup.forget(path)
@@ -132,16 +161,16 @@ def uninstall(host: Host, scope: Scope, project: Path) -> Report:
     if record and backup.sha256(data) == record.installed:
         before = backup.before(path, record)
         if before is not None or not record.before:
-            _put(path, before, folders)
+            userfile.put(path, before, folders)
             backup.forget(path)
             return Report(True, path, None, "the settings are as they were")
-    document = _parse(path, data)
+    document = userfile.parse(path, data)
     if not entries.find(host, document):
         backup.forget(path)
         return Report(False, path, None, "nothing of khms was in it")
     left = entries.remove(host, document, record.made if record else ())
     ours = record is not None and not record.before and not left.root.members and not left.root.comment
-    _put(path, None if ours else left.text.encode("utf-8"), folders)
+    userfile.put(path, None if ours else left.text.encode("utf-8"), folders)
     backup.forget(path)
     return Report(True, path, None, "khms's entries were taken out; what else had changed stays")
 
@@ -150,22 +179,36 @@ def status(host: Host, scope: Scope, project: Path) -> Status:
     """What is installed and what keeps it from working. What is wrong with the file is a problem, not an error."""
     path = host.settings_path(scope, project)
     try:
-        path = _path(host, scope, project)
-        document = _parse(path, _read(path))
+        path = userfile.real(host.settings_path(scope, project), scope, project)
+        own = textfile.form_of(host)
+        if own:
+            found = textfile.find(own, path)
+        else:
+            document = userfile.parse(path, userfile.read(path))
+            found = entries.find(host, document)
+        beside = [named for named, form in textfile.beside(host, scope, project) if not textfile.whole(form, named, "")]
     except (Refused, Unavailable) as error:
         return Status(False, path, "", (str(error).replace("\n", "; "),))
-    found = entries.find(host, document)
     command = found[0].command if found else ""
-    problems = tuple(_problems(host, document, found)) if found else ()
-    return Status(bool(found), path, command, problems, tuple(dict.fromkeys(entry.event for entry in found)))
+    problems: list[str] = []
+    if found:
+        problems += () if own else _of_document(host, document, found)
+        problems += _problems(host, path, found)
+        problems += [f"{named} is not there, or not as it should be: install again" for named in beside]
+        if own and not problems and not textfile.whole(own, path, command):
+            problems.append("the file is not what khms writes today: install again")
+    return Status(bool(found), path, command, tuple(problems), tuple(dict.fromkeys(entry.event for entry in found)))
 
 
-def _problems(host: Host, document: jsonc.Document, found: list[Entry]) -> Iterator[str]:
+def _of_document(host: Host, document: jsonc.Document, found: list[Entry]) -> Iterator[str]:
     if host.STRICT and document.loose:
         yield f"{host.TITLE} ignores the file: line {document.loose} is not plain JSON"
     off = document.root.get("disableAllHooks")
     if off and off.value == "true":
         yield f"line {jsonc.line_of(document.text, off.start)} switches all hooks off: disableAllHooks"
+
+
+def _problems(host: Host, path: Path, found: list[Entry]) -> Iterator[str]:
     events = [entry.event for entry in found]
     missing = [watch.event for watch in host.WATCHES if watch.event not in events]
     if missing:
@@ -180,6 +223,9 @@ def _problems(host: Host, document: jsonc.Document, found: list[Entry]) -> Itera
             yield f"the client is missing: {words[1]}: install again"
         if command != hook_command(host):
             yield "the command is not that of the khms you run now: install again"
+    pending: Callable[[Path, list[Entry]], Iterator[str]] | None = getattr(host, "pending", None)
+    if pending:
+        yield from pending(path, found)
 
 
 def _before(
@@ -193,83 +239,6 @@ def _before(
         if before is not None or not record.before:
             return before
     return entries.remove(host, document, record.made if record else ()).text.encode("utf-8")
-
-
-def _path(host: Host, scope: Scope, project: Path) -> Path:
-    """The file itself, behind any link. A project's own link must not lead out of the project."""
-    if scope not in ("user", "project"):
-        raise Usage(f"unknown scope: {scope}", hint="known scopes: user, project")
-    named = host.settings_path(scope, project)
-    try:
-        if scope == "user":
-            return named.resolve()
-        if not project.is_dir():
-            raise Refused("there is no such folder", where=str(project), hint="name the project's folder")
-        return files.inside(project, named)
-    except (OSError, RuntimeError) as error:
-        raise Unavailable("the settings' path leads nowhere", where=str(named), hint=str(error)) from error
-
-
-def _read(path: Path) -> bytes | None:
-    """The file's bytes, None where there is none; raises for what is no file of settings."""
-    try:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused("this is not a file", where=str(path), hint="move away what stands where settings belong")
-        if found.st_size > LARGEST:
-            raise Refused("the settings file is too large", where=str(path), hint="see whether it is the right file")
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        hint = "give yourself access to it, or move away what stands there"
-        raise Unavailable(f"cannot read: {error.strerror}", where=str(path), hint=hint) from error
-
-
-def _writable(path: Path) -> None:
-    """A file that is marked read-only stays so, though a rename could replace it."""
-    if path.exists() and (not path.stat().st_mode & 0o222 or not os.access(path, os.W_OK)):
-        hint = "make it writable, or change it where it is made"
-        raise Unavailable("the settings file is read-only", where=str(path), hint=hint)
-
-
-def _parse(path: Path, data: bytes | None) -> jsonc.Document:
-    """The settings as JSON; no file and an empty one are an empty object. Raises Refused with the line."""
-    try:
-        text = (data or b"").decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise Refused("the settings are not UTF-8", where=f"{path}:{line}", hint="save the file as UTF-8") from error
-    if not text.removeprefix("\ufeff").strip():
-        text = text.rstrip() + "{}\n"
-    try:
-        document = jsonc.parse(text)
-    except jsonc.Broken as error:
-        message, hint = f"the settings are not JSON: {error.message}", "mend that line, then run the command again"
-        raise Refused(message, where=f"{path}:{error.line}", hint=hint) from error
-    if document.root.kind != "object":
-        raise Refused("the settings are not a JSON object", where=f"{path}:1", hint="the file must hold { … }")
-    return document
-
-
-def _put(path: Path, data: bytes | None, folders: tuple[str, ...]) -> None:
-    """Writes the file; without bytes removes it, and of the folders made for it those that are empty."""
-    _writable(path)
-    if data is not None:
-        _write(path, data)
-        return
-    files.unlink(path)
-    for made in folders:
-        files.remove_empty(Path(made), Path(made).parent)
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Writes the file under the mode it has. What a killed run left beside it, a copy of the settings, goes."""
-    if path.parent.is_dir():
-        for left in path.parent.iterdir():
-            if left.name.startswith(files.TEMPORARY) and left.name.endswith(path.name):
-                files.unlink(left)
-    files.write_atomic(path, data, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666)
 
 
 def _kept(path: Path) -> Path | None:

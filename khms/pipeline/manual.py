@@ -91,21 +91,23 @@ def skeleton(kind: CardType) -> str:
     return "".join(f"{label}: \n" for label in kind.labels) or "\n"
 
 
-def propose(base: Base, repo: Repo, config: Config, draft: Draft) -> Proposed:
-    """Publishes the draft as a unit with one candidate, in one commit. Raises Usage or Refused for what no reviewer
-    could approve; then nothing was written."""
+def propose(base: Base, repo: Repo, config: Config, draft: Draft, *, agent: str | None = None) -> Proposed:
+    """Publishes the draft as a unit with one candidate, in one commit. `agent` names the agent host that wrote it,
+    empty for a person; where it is not given, the environment tells. Raises Usage or Refused for what no reviewer could
+    approve; then nothing was written."""
     kind = card_type(draft.type, config)
+    author = agent_host() if agent is None else agent
     _demand(draft, kind)
     with exclusive(repo, "proposal of a card") as tx:
         shelf = cards.shelf(base)
         _demand_cards(draft, shelf)
-        candidate = _candidate(base, draft, kind, _nearest(draft, shelf, config))
+        candidate = _candidate(base, draft, kind, _nearest(draft, shelf, config), author)
         unit = _name(base)
         folder = inbox.unit_path(unit)
         data = markdown.render(candidate.meta, candidate.body).encode("utf-8")
         outcomes = _checked(base, config, candidate, unit, shelf)
-        made = {f"{LABEL}.md": data, "REPORT.md": _report(unit, candidate, outcomes).encode("utf-8")}
-        made["unit.json"] = _unit(made, outcomes)
+        made = {f"{LABEL}.md": data, "REPORT.md": _report(unit, candidate, outcomes, author).encode("utf-8")}
+        made["unit.json"] = _unit(made, outcomes, author)
         changes: dict[str, bytes | None] = {f"{folder}/{name}": held for name, held in made.items()}
         commit = tx.commit(changes, f"Propose a card: {candidate.title}\n", what="proposal of a card")
         recovered = str(tx.recovered) if tx.recovered else ""
@@ -166,7 +168,7 @@ def _nearest(draft: Draft, shelf: Shelf, config: Config) -> tuple[str, ...]:
     return tuple(hit.document.id for hit in near)
 
 
-def _candidate(base: Base, draft: Draft, kind: CardType, nearest: Sequence[str]) -> Candidate:
+def _candidate(base: Base, draft: Draft, kind: CardType, nearest: Sequence[str], agent: str) -> Candidate:
     title = " ".join((draft.title or first_label(draft.body)).split())
     meta: dict[str, Any] = {
         "id": LABEL,
@@ -186,7 +188,7 @@ def _candidate(base: Base, draft: Draft, kind: CardType, nearest: Sequence[str])
         "nearest": list(nearest),
         "relation": Relation().as_meta(),
         "quotes": [],
-        "flags": [f"agent:{agent_host()}"] if agent_host() else [],
+        "flags": [f"agent:{agent}"] if agent else [],
     }
     if kind.level == "derived":
         for key in ("evidence", "source"):
@@ -215,21 +217,21 @@ def _name(base: Base) -> str:
         number += 1
 
 
-def _report(unit: str, candidate: Candidate, outcomes: Mapping[str, Outcome]) -> str:
+def _report(unit: str, candidate: Candidate, outcomes: Mapping[str, Outcome], agent: str) -> str:
     near = ", ".join(candidate.nearest) or "none"
-    lines = [f"# {unit}", "", "One candidate that a person wrote.", ""]
+    lines = [f"# {unit}", "", f"One candidate that {'an agent' if agent else 'a person'} wrote.", ""]
     lines += [f"- relation: nobody judged it; cards that share words with it: {near}"]
     for name, outcome in outcomes.items():
         lines.append(f"- {name}: {outcome.state}" + (f", {cell(outcome.message, 200)}" if outcome.message else ""))
     return "\n".join(lines) + "\n"
 
 
-def _unit(made: Mapping[str, bytes], outcomes: Mapping[str, Outcome]) -> bytes:
+def _unit(made: Mapping[str, bytes], outcomes: Mapping[str, Outcome], agent: str) -> bytes:
     value: dict[str, Any] = {
         "schema": "khms.unit/1",
         "run": new_ulid(),
         "created": now(),
-        "proposer": f"agent:{agent_host()}" if agent_host() else "person",
+        "proposer": f"agent:{agent}" if agent else "person",
         "sources": [],
         "models": [],
         "counts": {"published": 1},

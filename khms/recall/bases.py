@@ -13,10 +13,11 @@ score 33, 13, 46, by strength 2, 17, 47. Identifiers 100 in all of them.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 from khms import config as configuration
-from khms.errors import KhmsError, Usage
+from khms.errors import KhmsError, No, Unavailable, Usage
 from khms.recall import search
 from khms.recall.search import Answer
 from khms.store import layout
@@ -24,11 +25,12 @@ from khms.store.layout import Base
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
     from khms.model.document import Hit
+    from khms.recall.lookup import Found
 
     Config = Mapping[str, Any]
 
@@ -97,6 +99,34 @@ def ask(bases: Sequence[tuple[Base, Config]], text: str, **how: Any) -> Answer:
             elsewhere[shelf] = elsewhere.get(shelf, 0) + count
     elapsed = round(sum(answer.elapsed_ms for answer in answers), 2)
     return replace(answers[0], hits=hits, elapsed_ms=elapsed, elsewhere=tuple(elsewhere.items()), others=tuple(others))
+
+
+def look_up(base: Base, config: Config, identity: str) -> Found:
+    """The document of `base` that `identity` names, else that of the user's own base, whose path is then absolute.
+    Raises what `lookup.look_up` raises for the first one."""
+    from khms.recall import lookup
+
+    try:
+        return lookup.look_up(base, identity, config)
+    except No:
+        for other, settings in together(base, config)[0][1:]:
+            with suppress(KhmsError):
+                found = lookup.look_up(other, identity, settings)
+                return replace(found, path=str(other.path(found.path)))
+        raise
+
+
+def unmet(bases: Sequence[tuple[Base, Config]], asked: str) -> Iterator[str]:
+    """What a blank comes from where a filter names what no document has."""
+    from khms.index import current
+    from khms.recall import near
+    from khms.recall.query import parse
+
+    readers = []
+    for base, _ in bases:
+        with suppress(Unavailable):  # a further base is said to be missing elsewhere
+            readers.append(current.opened(base)[0])
+    yield from near.unmet(readers, parse(asked))
 
 
 def merged(lists: Sequence[Sequence[Hit]]) -> list[Hit]:

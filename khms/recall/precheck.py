@@ -98,6 +98,17 @@ def precheck(
     return Known(command, names, asked, hits, total, behind, _since(began))
 
 
+def names_of(base: Base, tags: Iterable[str]) -> tuple[str, ...]:
+    """What to look under for what somebody calls `tags`: as said, the registered name, its other aliases."""
+    from khms.store import tags as registered
+
+    registry = registered.registry(base)
+    under = [tag.strip() for tag in tags if tag.strip()]
+    wanted = {registry.canonical(tag) for tag in under}
+    other = {alias for alias, tag in registry.aliases.items() if tag in wanted}
+    return (*under, *sorted(wanted.difference(under)), *sorted(other.difference(under)))
+
+
 def risks(config: Mapping[str, Any]) -> list[Risk]:
     """The classes in force; raises Refused for one that is not of the form."""
     try:

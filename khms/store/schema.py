@@ -67,9 +67,20 @@ def fits(name: str, value: object) -> bool:
 def problems(name: str, value: object) -> list[tuple[str, str]]:
     """What keeps `value` from being valid under the schema `name`, each as (JSON pointer, one line of words): every
     missing key, and one problem a place."""
+    return _problems(_validator(name), value)
+
+
+def problems_under(form: Mapping[str, Any], value: object) -> list[tuple[str, str]]:
+    """`problems` under a schema that is no file."""
+    import jsonschema_rs
+
+    return _problems(jsonschema_rs.validator_for(dict(form)), value)
+
+
+def _problems(validator: "Validator", value: object) -> list[tuple[str, str]]:
     found: dict[tuple[str, str], str] = {}
     try:
-        for error in _validator(name).iter_errors(value):
+        for error in validator.iter_errors(value):
             where = pointer(error.instance_path)
             missing = error.kind.value if error.kind.name == "required" else ""
             found.setdefault((where, str(missing)), _words(error))
@@ -185,6 +196,9 @@ def _words(error: "ValidationError") -> str:
         return f"{where} cannot be {_short(value)}"
     if kind == "minLength":
         return f"{where} is empty"
+    if kind in ("maxLength", "maxItems"):
+        size = len(value) if isinstance(value, str | list) else 0
+        return f"{where} has {size:,} {'characters' if kind == 'maxLength' else 'items'}, at most {asked:,} will do"
     if kind in ("minimum", "maximum"):
         return f"{where} must be at {'least' if kind == 'minimum' else 'most'} {asked}, not {_short(value)}"
     if kind == "additionalProperties":

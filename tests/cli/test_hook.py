@@ -32,27 +32,34 @@ def khms(run_khms: Run, base: Base, add_card: Callable[..., Path], commit: Calla
 
 def test_install_and_uninstall_say_what_is_next(khms: Run, own_environment: Path) -> None:
     settings = own_environment / ".claude" / "settings.json"
-    done = khms("install")
+    done = khms("install", "claude-code")
     assert done.returncode == 0 and str(settings) in done.stdout
     assert "next: khms hook test" in done.stdout and "undo: khms hook uninstall claude-code" in done.stdout
     assert "UserPromptSubmit" in settings.read_text(encoding="utf-8")
     assert "already installed" in khms("install", "claude-code").stdout
     done = khms("uninstall", "claude-code")
     assert done.returncode == 0 and not settings.exists()
-    assert khms("uninstall").returncode == 0
+    assert khms("uninstall", "claude-code").returncode == 0
 
 
 def test_install_names_what_will_keep_it_from_answering(khms: Run, own_environment: Path) -> None:
-    done = khms("install", root=False)
+    done = khms("install", "claude-code", root=False)
     assert done.returncode == 0 and "is not trusted yet: khms trust" in done.stderr
     sessions.switch(False)
-    assert "switched off for every session: khms hook on" in khms("install").stderr
+    assert "switched off for every session: khms hook on" in khms("install", "claude-code").stderr
 
 
 def test_a_projects_own_settings(khms: Run, base: Base, own_environment: Path) -> None:
-    done = khms("install", "--scope", "project")
+    done = khms("install", "claude-code", "--scope", "project")
     assert done.returncode == 0 and "uninstall claude-code --scope project" in done.stdout
     assert (base.root / ".claude" / "settings.json").exists() and not (own_environment / ".claude").exists()
+
+
+def test_a_host_that_must_trust_hooks_first_leaves_a_step_that_is_named(khms: Run, run_khms: Run) -> None:
+    assert "start codex, type /hooks" in khms("install", "codex").stderr
+    done = khms("status", "codex")
+    assert "problem: Codex does not run SessionStart" in done.stdout and "note: " in done.stdout
+    assert "start codex, type /hooks" in run_khms("doctor").stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize("words", [["install", "nobody"], ["status", "nobody"], ["install", "--scope", "all"]])
@@ -65,11 +72,12 @@ def test_status_tells_where_and_why_not(khms: Run, base: Base) -> None:
     done = khms("status")
     assert done.returncode == 0 and f"answers here come from {base.root}" in done.stdout
     assert "next: khms hook install claude-code" in done.stdout
-    khms("install")
+    khms("install", "claude-code")
     value = json.loads(khms("status", "--json", root=False).stdout)
     assert value["schema"] == "khms.hook-status/1" and value["base"] is None
     installed = {(row["host"], row["scope"]): row["installed"] for row in value["hosts"]}
-    assert installed == {("claude-code", "user"): True, ("claude-code", "project"): False}
+    assert [place for place, there in installed.items() if there] == [("claude-code", "user")]
+    assert ("codex", "project") in installed
     assert any("khms trust" in problem for problem in value["problems"])
 
 
@@ -128,7 +136,7 @@ def test_test_shows_the_other_moments(khms: Run, base: Base, add_card: Callable[
 
 
 def test_status_shows_each_moment_and_who_is_incognito(khms: Run) -> None:
-    khms("install")
+    khms("install", "claude-code")
     done = khms("status")
     for event in ("SessionStart", "SubagentStart", "PreToolUse", "PostToolUseFailure", "PreCompact", "SessionEnd"):
         assert event in done.stdout
@@ -139,14 +147,14 @@ def test_status_shows_each_moment_and_who_is_incognito(khms: Run) -> None:
 
 
 def test_an_older_installation_is_brought_up_to_date(khms: Run, own_environment: Path) -> None:
-    khms("install")
+    khms("install", "claude-code")
     settings = own_environment / ".claude" / "settings.json"
     value = json.loads(settings.read_text(encoding="utf-8"))
     value["theme"] = "dark"
     del value["hooks"]["SessionEnd"], value["hooks"]["PreCompact"]
     settings.write_text(json.dumps(value), encoding="utf-8")
     assert "no entry for PreCompact, SessionEnd: install again" in khms("status").stdout.replace("\n  ", " ")
-    assert khms("install").returncode == 0
+    assert khms("install", "claude-code").returncode == 0
     again = json.loads(settings.read_text(encoding="utf-8"))
     assert again["theme"] == "dark" and {"SessionEnd", "PreCompact"} <= set(again["hooks"])
     assert all(len(groups) == 1 for groups in again["hooks"].values())
