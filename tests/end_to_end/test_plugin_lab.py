@@ -104,6 +104,7 @@ def test_claude_code_takes_the_plugin_and_hears_it_once(furnished: Furnish, monk
     ask(lab, CLAUDE, "plugin", "install", "khms@khms-market")
     assert "khms@khms-market" in ask(lab, CLAUDE, "plugin", "list")
     installed = lab.session("claude", *call)
+    told_once(lab, installed, about, risky)
     assert installed.files == plain.files and len(installed.requests) == len(plain.requests)
 
     monkeypatch.setenv("PATH", os.environ["PATH"].partition(":")[2])
@@ -126,8 +127,10 @@ def test_codex_takes_the_plugin_and_hears_it_once_trusted(furnished: Furnish) ->
     assert {hook["trustStatus"] for hook in found} == {"untrusted"} and len(found) == 6
     unheard(lab.session("codex", *call), about)
     with (lab.home / ".codex" / "config.toml").open("a", encoding="utf-8") as config:
-        for hook in found:  # what /hooks writes
-            config.write(f'\n[hooks.state."{hook["key"]}"]\ntrusted_hash = "{hook["currentHash"]}"\n')
+        for hook in found:  # the hash of the plugin's contents comes behind the hook's own
+            own = hook["currentHash"].partition("/")[0]
+            config.write(f'\n[hooks.state."{hook["key"]}"]\ntrusted_hash = "{own}"\n')
+    assert {hook["trustStatus"] for hook in hooks_of_codex(lab)} == {"trusted"}
     trusted = lab.session("codex", *call)
     told_once(lab, trusted, about, risky)
     assert trusted.files == plain.files and len(trusted.requests) == len(plain.requests)

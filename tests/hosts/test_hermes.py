@@ -83,6 +83,8 @@ def test_what_changed_since_stays(file: Path, tmp_path: Path, text: str) -> None
         return {**{key: held for key, held in value.items() if key != "hooks"}, **({"hooks": hooks} if hooks else {})}
 
     assert without_empty(left) == without_empty(before)
+    assert list(left.get("hooks") or {}) == [event for event, items in (before.get("hooks") or {}).items() if items]
+    assert ("hooks" in left) <= ("hooks" in before)
     assert b"client.py" not in file.read_bytes()
 
 
