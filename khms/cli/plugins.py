@@ -49,8 +49,6 @@ def plugin(session: Session, host: str, folder: Path | None) -> None:
     session.say(one_line(f"{written.folder}: {_what(written)}"))
     for line in _steps(host, written.folder):
         session.say(fold(one_line(line), 2))
-    for line in _twice(session, host):
-        session.note(fold(f"but: {one_line(line)}", 2))
 
 
 def _what(written: "Written") -> str:
@@ -78,23 +76,6 @@ def _steps(host: str, folder: Path) -> list[str]:
     if host == "gemini":
         return [f"next: gemini extensions link {place}  (or install, from a repository that holds it)"]
     return ["next: the agent finds it from its next session on", f"undo: rm -r {place}"]
-
-
-def _twice(session: Session, host: str) -> list[str]:
-    """Where this user's khms stands in the host's settings already: beside the plugin, each moment would be answered
-    twice."""
-    from khms.hosts import registry, settings
-
-    if host not in registry.HOSTS:
-        return []
-    found = [(scope, settings.status(registry.host(host), scope, session.cwd)) for scope in ("user", "project")]
-    more = {"user": "", "project": " --scope project"}
-    return [
-        f"khms stands in {state.path} too, and would say things twice: before the plugin, "
-        f"khms hook uninstall {host}{more[scope]}"
-        for scope, state in found
-        if state.installed
-    ]
 
 
 def put_section(session: Session, where: Path) -> None:

@@ -53,7 +53,8 @@ def nightly(
     \b
     khms nightly
     khms nightly --dry-run --since 2026-03-01
-    khms config set nightly.proposer claude && khms nightly --deadline 90m --budget-usd 2.50
+    khms config set nightly.proposer claude
+    khms nightly --deadline 90m --budget-usd 2.50
     """
     from khms.hooks import sessions
     from khms.pipeline import nightly as pipeline

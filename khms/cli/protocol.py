@@ -21,8 +21,8 @@ def mcp(ctx: click.Context) -> None:
 
     \b
     khms mcp install claude-code
-    khms --root ~/notes mcp install codex        always that base, wherever the host starts it
-    khms doctor --mcp                            does every configured server answer?
+    khms --root ~/notes mcp install codex     always that base
+    khms doctor --mcp                         does every server answer?
     """
     if ctx.invoked_subcommand is not None:
         return

@@ -177,13 +177,19 @@ def _alone(record: dict[str, object], cwd: str = "") -> None:
 
 def command(argv: "Sequence[str]") -> int:
     """`khms hook run --host HOST`: what the host's own settings run, typed by hand. Says how it is used only to a
-    person at a terminal; a host that gets its options wrong must not be disturbed."""
-    host = _host(argv)
+    person at a terminal; a host that gets its options wrong must not be disturbed. Plugins put `--plugin` behind it:
+    where khms stands in the host's settings too, these answer, and nothing is said twice."""
+    words = list(argv)
+    plugin = words[-1:] == ["--plugin"]
+    host = _host(words[:-1] if plugin else words)
     if not host:
         if sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty():
             print(f"{USAGE}\n  khms hook run --help says more", file=sys.stderr)
             return 2
         _log({"host": "", "decision": "silent", "reason": "usage"})
+        return 0
+    if plugin and _in_settings(host):
+        _log({"host": host, "decision": "silent", "reason": "settings"})
         return 0
     try:
         from pathlib import Path
@@ -198,6 +204,22 @@ def command(argv: "Sequence[str]") -> int:
         return 0
     exec(program, {"__name__": "__main__"})  # ends the process
     return 0
+
+
+def _in_settings(host: str) -> bool:
+    """Whether the host's settings, the user's or this folder's, run khms's client."""
+    try:
+        from pathlib import Path
+
+        from khms.hosts import registry
+
+        module = registry.host(host)
+        for path in (module.settings_path("user", Path.cwd()), module.settings_path("project", Path.cwd())):
+            if path.is_file() and f"/hooks/client.py {host} ".encode() in path.read_bytes():
+                return True
+    except Exception:
+        pass
+    return False
 
 
 def _host(argv: "Sequence[str]") -> str:

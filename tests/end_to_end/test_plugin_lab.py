@@ -100,6 +100,10 @@ def test_claude_code_takes_the_plugin_and_hears_it_once(furnished: Furnish, monk
     assert any("khms:khms" in request for request in once.requests), "the skill is not offered"
     assert once.files == plain.files and len(once.requests) == len(plain.requests)
 
+    lab.khms("hook", "install", "claude-code")
+    told_once(lab, lab.session("claude", *call, "--plugin-dir", str(folder / "khms")), about, risky)
+    lab.khms("hook", "uninstall", "claude-code")
+
     ask(lab, CLAUDE, "plugin", "marketplace", "add", folder)
     ask(lab, CLAUDE, "plugin", "install", "khms@khms-market")
     assert "khms@khms-market" in ask(lab, CLAUDE, "plugin", "list")
@@ -123,7 +127,7 @@ def test_codex_takes_the_plugin_and_hears_it_once_trusted(furnished: Furnish) ->
     assert "installed, enabled" in ask(lab, CODEX, "plugin", "list")
 
     found = hooks_of_codex(lab)
-    assert {hook["command"] for hook in found} == {"khms hook run --host codex 2>/dev/null || true"}
+    assert {hook["command"] for hook in found} == {"khms hook run --host codex --plugin 2>/dev/null || true"}
     assert {hook["trustStatus"] for hook in found} == {"untrusted"} and len(found) == 6
     unheard(lab.session("codex", *call), about)
     with (lab.home / ".codex" / "config.toml").open("a", encoding="utf-8") as config:

@@ -48,8 +48,9 @@ def hooks(host: "Host") -> dict[str, Any]:
 
 
 def command(host: "Host") -> str:
-    """What a shell runs at an event. A machine without khms, or with one that does not know the host, is silent."""
-    return f"{NAME} hook run --host {host.ID} 2>/dev/null || true"
+    """What a shell runs at an event. A machine without khms, or with one that does not know the host, is silent; so is
+    one whose settings of the host run khms already."""
+    return f"{NAME} hook run --host {host.ID} --plugin 2>/dev/null || true"
 
 
 def _handler(host: "Host", watch: "Watch") -> dict[str, str | int]:

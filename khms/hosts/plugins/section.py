@@ -20,8 +20,7 @@ NAME = "AGENTS.md"
 OWN = b"<!-- khms:"  # how the file begins that a base has at its top, which says all of this and more
 BEGIN = b"<!-- begin khms: written by `khms hook install agents-md`, which replaces what stands here -->"
 END = b"<!-- end khms -->"
-_BEGIN = re.compile(rb"^<!-- begin khms\b[^\r\n]*-->[ \t]*\r?$", re.MULTILINE)
-_END = re.compile(rb"^<!-- end khms -->[ \t]*\r?$", re.MULTILINE)
+_LINES = re.compile(rb"^<!-- (begin|end) khms\b[^\r\n]*-->[ \t]*(?=\r?$)", re.MULTILINE)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -52,7 +51,7 @@ def install(project: Path) -> Report:
         return Report(path, "unchanged")
     userfile.writable(path)
     files.write_atomic(path, after)
-    return Report(path, "updated" if _BEGIN.search(before) else "written")
+    return Report(path, "written" if data is None or _span(data) is None else "updated")
 
 
 def uninstall(project: Path) -> Report:
@@ -109,14 +108,15 @@ def _newline(data: bytes) -> bytes:
 
 def _span(data: bytes) -> tuple[int, int] | None:
     """From where to where the section stands, both lines in it, without the last line end."""
-    begins, ends = list(_BEGIN.finditer(data.removeprefix(_BOM))), list(_END.finditer(data))
-    if not begins and not ends:
+    shift = len(_BOM) if data.startswith(_BOM) else 0
+    found = list(_LINES.finditer(data[shift:]))
+    if not found:
         return None
-    shift = len(data) - len(data.removeprefix(_BOM))
-    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].start() + shift:
-        odd = [*(found.start() + shift for found in begins[1:] or begins), *(found.start() for found in ends)]
-        raise Misplaced(data.count(b"\n", 0, min(odd)) + 1)
-    return begins[0].start() + shift, ends[0].start() + len(END)
+    kinds = [line[1] for line in found]
+    if kinds != [b"begin", b"end"]:
+        odd = next((at for at, (is_, due) in enumerate(zip(kinds, (b"begin", b"end"), strict=False)) if is_ != due), 2)
+        raise Misplaced(data.count(b"\n", 0, found[min(odd, len(found) - 1)].start() + shift) + 1)
+    return found[0].start() + shift, found[1].end() + shift
 
 
 def _located(project: Path) -> tuple[Path, bytes | None]:
