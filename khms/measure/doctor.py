@@ -8,7 +8,6 @@ a function and its line in CHECKS.
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from khms import config as configuration
 from khms.config import Config
@@ -18,9 +17,6 @@ from khms.store import cards, commit, files, inbox, lock, receipts, tags
 from khms.store.layout import Base
 from khms.store.leftovers import leftovers
 from khms.store.repo import Repo
-
-if TYPE_CHECKING:
-    from khms.hosts.base import Scope
 
 GIT = (2, 36)
 OK, MENDED, NOTE, BAD = "ok", "mended", "note", "bad"
@@ -278,12 +274,11 @@ def _trust(patient: Patient) -> Iterator[Result]:
 def _hosts(patient: Patient) -> Iterator[Result]:
     from khms.hosts import registry, settings
 
-    scopes: tuple[Scope, ...] = ("user", "project")
     project = patient.repo.top
     installed = False
     for name in registry.HOSTS:
         host = registry.host(name)
-        for scope in scopes:
+        for scope in settings.scopes(host):
             held = settings.status(host, scope, project)
             yield from (Result("hooks", BAD, f"{name}: {problem}", str(held.path)) for problem in held.problems)
             if held.installed and not held.problems:
