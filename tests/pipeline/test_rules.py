@@ -1,5 +1,7 @@
 """The proposer without a model: kinds to types, labels as they are written, titles, quotes, and what it leaves open."""
 
+from dataclasses import replace
+
 import pytest
 
 from khms.config import Config
@@ -20,7 +22,7 @@ def propose_from(journal: str, held: Known | None = None) -> Verdict:
     page = sources.read("journal/2026-03-04.md", journal.encode())
     shown = packet.build(page, page.marks[0], held or known(), target=12000, nearest=5)
     verdict = propose.proposer(Config([])).propose(shown)
-    assert propose.faults(verdict, {"K-00001"}, {"C1"}) == []
+    assert propose.faults(verdict, replace(shown, ids={"K-00001"}, labels={"C1"})) == []
     return verdict
 
 
