@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from khms.hosts import hookscript
+from khms.hosts.registry import HOSTS
 from khms.store.layout import Base
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -26,7 +27,11 @@ def test_git_from_installing_to_uninstalling(base: Base, hook: Path, run_khms: R
     script = hook.read_bytes()
     assert "already installed" in run_khms("hook", "install", "git").stdout and hook.read_bytes() == script
     done = run_khms("hook", "status")
-    assert done.returncode == 0 and f"pre-commit  yes        {hook}" in done.stdout and "github" not in done.stdout
+    assert (
+        done.returncode == 0
+        and f"pre-commit  yes        {hook}" in done.stdout
+        and "khms-review.yml" not in done.stdout
+    )
     assert run_khms("hook", "uninstall", "git").stdout == f"{hook}: removed: khms had made it\n"
     assert not hook.exists()
     done = run_khms("hook", "uninstall", "git")
@@ -46,7 +51,7 @@ def test_status_as_json(base: Base, hook: Path, run_khms: Run) -> None:
     run_khms("hook", "install", "git")
     run_khms("hook", "install", "github")
     value = json.loads(run_khms("hook", "status", "--json").stdout)
-    assert value["schema"] == "khms.hook-status/1" and {row["host"] for row in value["hosts"]} == {"claude-code"}
+    assert value["schema"] == "khms.hook-status/1" and {row["host"] for row in value["hosts"]} == set(HOSTS)
     rows = {(row["guard"], row["what"]): row for row in value["guards"]}
     assert set(rows) == {("git", "pre-commit"), ("github", "khms-review.yml"), ("github", "khms-approve.yml")}
     assert rows["git", "pre-commit"] == {
