@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from khms import config
+from khms import config, options
 from khms.errors import Refused
 
 
@@ -29,7 +29,7 @@ def test_a_value_out_of_range_names_file_value_and_range(tmp_path: Path, text: s
 
 
 def test_every_default_is_in_its_range() -> None:
-    for option in config.OPTIONS:
+    for option in options.OPTIONS:
         assert option.takes(option.default), option.name
         figure = isinstance(option.default, (int, float)) and not isinstance(option.default, bool)
         assert figure == (option.least is not None), option.name
@@ -45,7 +45,7 @@ def test_the_edges_of_a_range_are_in_it(tmp_path: Path) -> None:
 def test_a_table_with_entries_of_its_own_is_added_to_and_any_other_replaced() -> None:
     mine, theirs = {"a": {"patterns": ["x"]}}, {"delete": {"patterns": []}, "b": {"tags": ["t"]}}
     held = config.Config([("user", {"precheck.classes": mine}), ("base", {"precheck.classes": theirs})])
-    assert held["precheck.classes"] == {**config.COMMAND_CLASSES, **mine, **theirs}
-    assert "a" not in config.COMMAND_CLASSES and held.origin("precheck.classes") == "base"
+    assert held["precheck.classes"] == {**options.COMMAND_CLASSES, **mine, **theirs}
+    assert "a" not in options.COMMAND_CLASSES and held.origin("precheck.classes") == "base"
     held = config.Config([("user", {"index.include": {"a": "x"}}), ("base", {"index.include": {"b": "y"}})])
     assert held["index.include"] == {"b": "y"}

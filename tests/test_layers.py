@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "khms"
 LAYERS = (
-    "values", "errors", "config", "resources", "model", "store", "check", "index", "recall", "hosts", "pipeline",
+    "values", "errors", "options", "config", "resources", "model", "store", "check", "index", "recall", "hosts",
+    "pipeline",
     "importers", "skills", "workflow", "render", "measure", "hooks", "server", "mcp_server", "cli",
 )  # fmt: skip
 ABOVE_ALL = ("__init__", "__main__")
@@ -22,8 +23,9 @@ HEAVY = {
 }  # fmt: skip
 # What hooks and `mark` load at every moment of a session.
 LIGHT = (
-    "__init__", "__main__", "values", "errors", "config", "model", "store.files", "store.lock", "store.layout",
-    "store.gitdir", "store.journal", "hooks", "recall", "server", "cli.__init__", "cli.jot", "cli.quick",
+    "__init__", "__main__", "values", "errors", "options", "config", "model", "store.files", "store.lock",
+    "store.layout", "store.gitdir", "store.journal", "hooks", "recall", "server", "cli.__init__", "cli.jot",
+    "cli.quick",
 )  # fmt: skip
 
 

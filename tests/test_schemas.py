@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from khms.config import OPTIONS
 from khms.model.approval import Approval, Approved, Transition, Waiver
 from khms.model.candidate import CANDIDATE_KEYS, RELATION_KINDS, Candidate, Quote, Relation
 from khms.model.card import EVIDENCE, KEYS, LEVELS, RELATIONS, STATUSES
 from khms.model.receipt import Receipt
+from khms.options import OPTIONS
 from khms.store import schema
 
 FOLDER = Path(__file__).parents[1] / "schemas"

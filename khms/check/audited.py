@@ -14,6 +14,7 @@ from khms.model.approval import Approval, approval_from, candidate_sha256, card_
 from khms.model.card import STATUSES, as_list, as_text
 from khms.model.cardhash import stray
 from khms.model.ulid import is_ulid
+from khms.options import OPTIONS
 from khms.store import files, inbox, markdown, signing
 from khms.store.layout import APPROVALS, ARCHIVE, CONFIG, INBOX, KNOW, SIGNERS
 from khms.store.markdown import Unreadable
@@ -77,7 +78,7 @@ def trust_from(signers: bytes | None, settings: bytes | None) -> Trust:
 
 def _fault(table: Mapping[str, object]) -> str:
     """What is wrong with the settings that this khms knows; empty for nothing. Others may be those of a newer one."""
-    for option in config.OPTIONS:
+    for option in OPTIONS:
         section, _, key = option.name.partition(".")
         body = table.get(section, {})
         if not isinstance(body, Mapping):

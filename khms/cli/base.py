@@ -10,6 +10,7 @@ from khms import config as configuration
 from khms.cli.output import fold, one_line, print_json, table
 from khms.cli.session import Session
 from khms.errors import Refused, Unavailable, Usage
+from khms.options import OPTIONS, Option
 
 if TYPE_CHECKING:
     from khms.config import Config
@@ -141,15 +142,12 @@ def list_settings(session: Session, as_json: bool) -> None:
     """Every setting: its value, its default, what it means and where the value comes from."""
     held, _ = _settings(session)
     if as_json:
-        rows = [_row(option, held) for option in configuration.OPTIONS]
+        rows = [_row(option, held) for option in OPTIONS]
         print_json({"schema": "khms.config/1", "settings": rows})
         return
     table(
         ("setting", "value", "default", "from", "meaning"),
-        [
-            (o.name, _brief(held[o.name]), _brief(o.default), held.origin(o.name), o.meaning)
-            for o in configuration.OPTIONS
-        ],
+        [(o.name, _brief(held[o.name]), _brief(o.default), held.origin(o.name), o.meaning) for o in OPTIONS],
     )
 
 
@@ -200,7 +198,7 @@ def set_setting(session: Session, name: str, value: str, user: bool) -> None:
         session.note(one_line(wrong))
 
 
-def _write_in_base(session: Session, option: configuration.Option, value: Any) -> str:
+def _write_in_base(session: Session, option: Option, value: Any) -> str:
     from khms.store import trust
     from khms.store.layout import SIGNERS
 
@@ -251,18 +249,18 @@ def _settings(session: Session) -> tuple["Config", "Base | None"]:
         return configuration.load(None), None
 
 
-def _option(name: str) -> configuration.Option:
-    found = next((option for option in configuration.OPTIONS if option.name == name), None)
+def _option(name: str) -> Option:
+    found = next((option for option in OPTIONS if option.name == name), None)
     if found is None:
         import difflib
 
-        near = difflib.get_close_matches(name, [option.name for option in configuration.OPTIONS], n=1)
+        near = difflib.get_close_matches(name, [option.name for option in OPTIONS], n=1)
         hint = f"did you mean {near[0]}?" if near else "khms config list shows every setting"
         raise Usage(f"there is no setting {name}", hint=hint)
     return found
 
 
-def _parsed(option: configuration.Option, value: str) -> Any:
+def _parsed(option: Option, value: str) -> Any:
     """`value` as the option's type; raises Usage where it cannot be read as one."""
     import tomllib
 
@@ -286,7 +284,7 @@ def _brief(value: Any) -> str:
     return shown if len(shown) <= 80 or not isinstance(value, dict) else f"{{{', '.join(value)}}}"
 
 
-def _row(option: configuration.Option, held: "Config") -> dict[str, Any]:
+def _row(option: Option, held: "Config") -> dict[str, Any]:
     return {
         "name": option.name,
         "value": held[option.name],

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from sys import intern
 
-from khms.config import LANGUAGES
 from khms.errors import Refused
 from khms.index.text import STOP_WORDS, Terms, fold, terms
 from khms.model.document import Document
+from khms.options import LANGUAGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

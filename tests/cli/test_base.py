@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from khms import __version__
-from khms.config import OPTIONS
+from khms.options import OPTIONS
 from khms.store.layout import Base
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

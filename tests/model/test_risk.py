@@ -2,8 +2,8 @@
 
 import pytest
 
-from khms.config import COMMAND_CLASSES
 from khms.model.risk import Risk, classify, risks_from
+from khms.options import COMMAND_CLASSES
 
 ALL = risks_from(COMMAND_CLASSES)
 
