@@ -27,7 +27,7 @@ from khms.hosts.headless.base import (
 from khms.model.redact import redact
 from khms.pipeline import answer
 from khms.pipeline.answer import Unusable
-from khms.pipeline.bounds import Meter, Spent, spent_from
+from khms.pipeline.bounds import Meter
 from khms.pipeline.confinement import Guard
 from khms.pipeline.prompts import Prompt
 from khms.pipeline.sources import clean
@@ -136,13 +136,8 @@ class Asker:
         # what an endpoint says may hold halves of surrogate pairs, which no file and no later prompt can
         reply = replace(reply, text=_whole(reply.text), said=_whole(reply.said), model=_whole(reply.model))
         asked.keep(reply)
-        self.meter.add(spent(reply))
+        self.meter.add(reply)
         return reply
-
-    def resume(self, asked: Asked) -> None:
-        """Counts what an earlier process of this run has spent on the question."""
-        for reply in asked.replies:
-            self.meter.add(spent(reply))
 
 
 def asker(config: Config, base: Base, repo: Repo, agent: Agent, meter: Meter, run: str, folder: Path) -> Asker:
@@ -151,12 +146,9 @@ def asker(config: Config, base: Base, repo: Repo, agent: Agent, meter: Meter, ru
     made = Asker(agent, meter, Guard(base, repo), run, seconds, repair)
     if not meter.made:
         for path in sorted((folder / "asked").glob("[!.]*.json")):
-            made.resume(Asked.load(path))
+            for reply in Asked.load(path).replies:
+                meter.add(reply)
     return made
-
-
-def spent(reply: Reply) -> Spent:
-    return Spent(reply.cost_usd, *reply.tokens, reply.model)
 
 
 def _object(reply: Reply, wrong: Callable[[dict[str, Any]], list[str]]) -> dict[str, Any]:
@@ -176,16 +168,25 @@ def _line(text: str) -> str:
 
 
 def _as_json(reply: Reply) -> dict[str, Any]:
-    return {"kind": reply.kind, "text": reply.text, "said": reply.said, **spent(reply).as_json()}
+    read, written = reply.tokens
+    return {
+        "kind": reply.kind,
+        "text": reply.text,
+        "said": reply.said,
+        "cost_usd": reply.cost_usd,
+        "tokens_in": read,
+        "tokens_out": written,
+        "model": reply.model,
+    }
 
 
 def _reply(value: Mapping[str, Any]) -> Reply:
-    cost = spent_from(value)
+    cost = value["cost_usd"]
     return Reply(
         kind=str(value["kind"]),
         text=str(value["text"]),
         said=str(value["said"]),
-        cost_usd=cost.cost_usd,
-        tokens=(cost.tokens_in, cost.tokens_out),
-        model=cost.model,
+        cost_usd=None if cost is None else float(cost),
+        tokens=(int(value["tokens_in"]), int(value["tokens_out"])),
+        model=str(value["model"]),
     )

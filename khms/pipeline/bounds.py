@@ -1,13 +1,13 @@
 """What a run may spend, and what it has spent: calls, dollars, time. The first bound that is reached ends it."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
 from khms.config import Config
 from khms.errors import Usage
+from khms.hosts.headless.base import Reply
 
 CALLS, BUDGET, DEADLINE, LIMIT = "calls", "budget", "deadline", "usage limit"
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -31,34 +31,6 @@ def seconds(text: str) -> float:
     if not 0 < found < 1e9:
         raise Usage(f"{text!r} is no length of time", hint="--deadline 90m, 2h or 45s")
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """The cost of one call, as its host reported it: None where the host reports none."""
-
-    cost_usd: float | None = None
-    tokens_in: int = 0
-    tokens_out: int = 0
-    model: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "cost_usd": self.cost_usd,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "model": self.model,
-        }
-
-
-def spent_from(value: Mapping[str, Any]) -> Spent:
-    cost = value.get("cost_usd")
-    return Spent(
-        float(cost) if isinstance(cost, int | float) else None,
-        int(value.get("tokens_in") or 0),
-        int(value.get("tokens_out") or 0),
-        str(value.get("model") or ""),
-    )
 
 
 @dataclass
@@ -91,13 +63,13 @@ class Meter:
                 self._stop(DEADLINE, "the time for this run is over")
             return left
 
-    def add(self, spent: Spent) -> None:
+    def add(self, reply: Reply) -> None:
         with self._lock:
             self.made += 1
-            self.cost_usd += spent.cost_usd or 0.0
-            self.unpriced += spent.cost_usd is None
-            if spent.model:
-                self.models.add(spent.model)
+            self.cost_usd += reply.cost_usd or 0.0
+            self.unpriced += reply.cost_usd is None
+            if reply.model:
+                self.models.add(reply.model)
 
     def limit(self, why: str) -> Stopped:
         """The host's own limit is reached: nothing more is asked in this run."""

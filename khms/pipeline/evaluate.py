@@ -208,8 +208,7 @@ class _Evaluation:
         if marks:
             self.found.append((chunk, answer, marks))
             pages = {**self.collected.pages, chunk.path: found.page}
-            held = {**self.collected.held, chunk.path: found.page.data}
-            self.collected = replace(self.collected, pages=pages, held=held, open=(*self.collected.open, *marks))
+            self.collected = replace(self.collected, pages=pages, open=(*self.collected.open, *marks))
 
     @property
     def waiting(self) -> tuple[tuple[Chunk, Mapping[str, Any]], ...]:
@@ -229,8 +228,7 @@ def evaluate(
 ) -> Evaluated:
     """Asks the proposer about each MARK that is not decided yet. `before` are pieces of sessions in which earlier runs
     found MARKs. Not `durable` is a rehearsal: nothing is written and no agent is asked."""
-    held = {chunk.path: chunk.page.data for chunk in gathered.chunks}
-    collected = replace(collected, held=held)
+    collected = replace(collected, held={chunk.path: chunk.page.data for chunk in gathered.chunks})
     used = [decision.label for decision in (carried.decisions if carried else {}).values() if decision.label]
     following = max((int(label[1:]) for label in used), default=0) + 1
     earlier = carried.decisions if carried else {}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from khms.config import Config
 from khms.hosts import transcripts
-from khms.hosts.transcripts.base import Record, Session
+from khms.hosts.transcripts.base import Record, Session, modified
 from khms.model.finding import Finding
 from khms.pipeline import commits, cursors, digest
 from khms.pipeline.cursors import Cursor
@@ -35,8 +35,8 @@ _DAY = 86400.0
 
 @dataclass(frozen=True)
 class Gathered:
-    """`ends` says for each transcript that was opened where reading ended; `waiting` counts sessions that the bound of
-    chunks left for another night; `notes` tells a person what was and was not read."""
+    """`ends` says for each transcript that was opened where reading ended; `notes` tells a person what was and was not
+    read."""
 
     chunks: tuple[Chunk, ...] = ()
     ends: Mapping[str, Cursor] = field(default_factory=dict)
@@ -136,8 +136,6 @@ def _sessions(config: Config, pointers: Mapping[str, Session], work: _Work) -> I
 
 def _pointers(base: Base) -> dict[str, Session]:
     """Sessions that a hook of this base pointed to, by id."""
-    from khms.hosts.transcripts.base import modified
-
     found = {}
     folder = base.local / POINTERS
     for path in sorted(folder.glob("digest-*.json")) if folder.is_dir() else ():
@@ -153,11 +151,9 @@ def _pointers(base: Base) -> dict[str, Session]:
 
 def _session(work: _Work, reader: Reader, session: Session, pointed: bool, left_alone: Callable[[str], bool]) -> None:
     key = f"{session.host}:{session.path}"
-    cursor = work.held.get(key)
-    if cursor is not None and (cursor.own or (cursor.modified and cursor.modified == session.modified)):
-        work.counts["read before"] += 1
+    if _read_before(work, key, session):
         return
-    if cursor is None and session.modified and session.modified < work.since:
+    if key not in work.held and session.modified and session.modified < work.since:
         work.counts["older"] += 1
         return
     if left_alone(session.id):
@@ -172,6 +168,15 @@ def _session(work: _Work, reader: Reader, session: Session, pointed: bool, left_
         return
     of = digest.source(session.host, session.id)
     _read(work, key, of, session, lambda since: reader.records(session.path, since, work.tally))
+
+
+def _read_before(work: _Work, key: str, session: Session) -> bool:
+    """Whether nothing of it can be new: it is khms's own call, or has not changed since it was read to its end."""
+    cursor = work.held.get(key, Cursor())
+    if not cursor.own and not (cursor.modified and cursor.modified == session.modified):
+        return False
+    work.counts["read before"] += 1
+    return True
 
 
 def _cwd(reader: Reader, session: Session) -> str:
@@ -237,15 +242,11 @@ def _belongs(work: _Work, cwd: str) -> bool:
 
 def _log(work: _Work, name: str, path: Path) -> None:
     from khms.hosts.transcripts import logs
-    from khms.hosts.transcripts.base import modified
 
     session = Session("log", name, path, modified=modified(path))
     key = f"log:{path}"
-    cursor = work.held.get(key)
-    if cursor is not None and cursor.modified and cursor.modified == session.modified:
-        work.counts["read before"] += 1
-        return
-    _read(work, key, digest.source("log", name), session, lambda since: logs.records(path, since, work.tally))
+    if not _read_before(work, key, session):
+        _read(work, key, digest.source("log", name), session, lambda since: logs.records(path, since, work.tally))
 
 
 def _commits(work: _Work, name: str, path: Path) -> None:

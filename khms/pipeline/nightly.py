@@ -205,8 +205,7 @@ def verify(task: Task, run: Run, receipts: Ledger, done: Evaluated) -> Night:
     made = [decision for decision in done.decisions.values() if decision.label]
     reader = Reader(task.base, {**{path: page.data for path, page in collected.pages.items()}, **collected.held})
     labels = frozenset(decision.label for decision in made)
-    like = _like(task, known, [decision for decision in done.decisions.values() if decision.label])
-    material = Material(known, reader, run.day, labels, refusals(task.base, receipts), like)
+    material = Material(known, reader, run.day, labels, refusals(task.base, receipts), _like(task, known, made))
     drafts = [draft(one, marks[one.mark], attached.get(one.label, ()), material) for one in made]
     memory = postprocess.remembered(task.base, receipts)
     task.problems.extend(memory.problems)
@@ -239,7 +238,7 @@ def _spending(task: Task) -> Spending:
         unpriced=meter.unpriced,
         stopped_by=meter.stopped.bound if meter.stopped else None,
         why=str(meter.stopped) if meter.stopped else "",
-        models=tuple(sorted(meter.models)),
+        models=tuple(sorted(meter.models)) or ((task.proposer.name,) if task.by_agent else ()),
         prompts=tuple((name, prompts.version(name)) for name in prompts.NAMES) if task.by_agent else (),
     )
 
@@ -312,12 +311,12 @@ def _rehearse(task: Task) -> Result:
     collected = _collect(task, receipts, carried)
     run = carried.run if carried else Run(new_ulid(), now())
     gathered = _gather(task, carried)
+    held = carry.found_before(base) if task.reads_sessions else []
     lines = [f"{mark.id} {mark.path}:{mark.line} {mark.kind} {mark.text}" for mark in collected.open]
     stages = [("collect", "\n".join([f"window: {collected.window}", *collected.pages, "", *lines]))]
     stages += [(f"collect {chunk.path}", chunk.text) for chunk in gathered.chunks]
-    if not collected.open and not gathered.chunks and not carry.found_before(base):
+    if not collected.open and not gathered.chunks and not held:
         return Result(run.id, problems=tuple(task.problems), notes=tuple(task.told), stages=tuple(stages))
-    held = carry.found_before(base) if task.reads_sessions else []
     done = evaluate(task, run, collected, _known(task), carried, gathered, held, durable=False)
     stages += [(stage, text) for stage, text in done.shown]
     if task.by_agent:

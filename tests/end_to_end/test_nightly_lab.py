@@ -27,15 +27,15 @@ Khms = Callable[..., "subprocess.CompletedProcess[str]"]
 AGENT = Path(__file__).parents[1] / "pipeline" / "scripted_agent.py"
 NAMES = {"claude-code": "Claude Code's program"}
 OTHERS = ("codex", "gemini", "copilot", "opencode")
-CARDED = "TODO a checksum mismatch on frame 7 of the weather station was a loose ground, not timing"
+CARDED = "LEARNT a checksum mismatch on frame 7 of the weather station was a loose ground, not timing"
 ANSWERS = {
-    "claude-code": "TODO the ground strap of the station wants a second screw",
-    "codex": "TODO the barometer drifts by two hectopascal in direct sun",
-    "gemini": "TODO frames longer than ninety bytes arrive torn over radio",
-    "copilot": "TODO the logger forgets its clock when the battery is changed",
-    "opencode": "TODO an anemometer with ice on it reports a calm night",
+    "claude-code": "LEARNT the ground strap of the station wants a second screw",
+    "codex": "LEARNT the barometer drifts by two hectopascal in direct sun",
+    "gemini": "LEARNT frames longer than ninety bytes arrive torn over radio",
+    "copilot": "LEARNT the logger forgets its clock when the battery is changed",
+    "opencode": "LEARNT an anemometer with ice on it reports a calm night",
 }
-UNHEARD = "TODO this was said in a call of khms's own"
+UNHEARD = "LEARNT this was said in a call of khms's own"
 
 LINE = "frames failed because a ground was loose"  # the MARK of the `base` fixture's journal
 SECOND = "the log is reopened by its name after each rotation"
@@ -71,7 +71,7 @@ class Lab:
         return done.stdout
 
     def scripted(self) -> str:
-        """The command line of a proposer that finds a MARK in each line with the word TODO."""
+        """The command line of a proposer that finds a MARK in each line with the word LEARNT."""
         plan = self.root / "plan.json"
         rules = [{"when": "# The digest of", "answer": "marks"}, {"answer": "card"}]
         plan.write_text(json.dumps(rules), encoding="utf-8")

@@ -4,7 +4,7 @@
 
 PLAN is JSON, a list of rules {"when": words, "turn": n, "answer": text, "fate": …}: the first whose words stand in what
 is asked, and which is meant for this turn of the question, counts. The answer `card` is a candidate made of the MARK's
-own words, `marks` one MARK of the digest's first line with the word TODO. Fates are named below.
+own words, `marks` one MARK of the digest's first line with the word LEARNT. Fates are named below.
 """
 
 import json
@@ -34,8 +34,8 @@ def card(asked: str) -> str:
 
 
 def marks(asked: str) -> str:
-    lines = [line[2:] for line in asked.splitlines() if line.startswith("| ") and "TODO" in line]
-    words = [line[line.index("TODO") :] for line in lines]
+    lines = [line[2:] for line in asked.splitlines() if line.startswith("| ") and "LEARNT" in line]
+    words = [line[line.index("LEARNT") :] for line in lines]
     return json.dumps({"marks": [{"kind": "decision", "text": one, "quote": one} for one in words]})
 
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from khms.errors import Refused, Usage
-from khms.pipeline.bounds import Meter, Spent, Stopped
+from khms.hosts.headless.base import ANSWER, Reply
+from khms.pipeline import prompts
+from khms.pipeline.bounds import Meter, Stopped
 from khms.store import inbox, schema
 from khms.store.layout import Base
 from khms.store.receipts import ledger
@@ -34,6 +36,8 @@ def test_an_answer_becomes_a_candidate_and_the_unit_says_what_it_cost(agent: Scr
     assert [quote.grade for candidate in unit.candidates for quote in candidate.quotes] == ["EXACT", "EXACT"]
     assert unit.meta["proposer"] == "command"
     assert (unit.meta["calls"], unit.meta["stopped_by"]) == (2, None)
+    (model,) = unit.meta["models"]
+    assert (model["name"], model["prompts"]["evaluate"]) == ("command", prompts.version("evaluate"))
     assert schema.problems("unit", unit.meta) == []
     first = agent.calls[0]["asked"]
     assert first.splitlines()[0].startswith("You keep the memory")
@@ -214,9 +218,9 @@ def test_a_budget_that_the_host_tells_no_cost_for_is_said_to_bound_nothing(agent
 
 def test_a_budget_is_kept_over_a_killed_process_and_ends_the_asking() -> None:
     meter = Meter(budget_usd=1.0)
-    meter.add(Spent(0.6))
+    meter.add(Reply(ANSWER, "", cost_usd=0.6))
     assert meter.allow() == float("inf")
-    meter.add(Spent(0.6))
+    meter.add(Reply(ANSWER, "", cost_usd=0.6))
     with pytest.raises(Stopped) as stopped:
         meter.allow()
     assert stopped.value.bound == "budget"

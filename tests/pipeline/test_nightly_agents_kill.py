@@ -19,7 +19,7 @@ from tests.pipeline.scripted import AGENT
 
 Git = Callable[..., str]
 SESSION = "0b7f6a52-6c0e-4c3e-9a60-5a8f4d2f7a11"
-SAID = ("Why do prices lag?", "TODO we keep the price list for one hour, because the vendor throttles")
+SAID = ("Why do prices lag?", "LEARNT we keep the price list for one hour, because the vendor throttles")
 COMMAND = ["--root", ".", "nightly"]
 
 

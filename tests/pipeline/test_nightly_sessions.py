@@ -21,7 +21,7 @@ from khms.store.layout import Base
 from tests.pipeline.scripted import Scripted
 
 SESSION = "0b7f6a52-6c0e-4c3e-9a60-5a8f4d2f7a11"
-CLAIM = "TODO we keep the vendor's price list for one hour, because it throttles"
+CLAIM = "LEARNT we keep the vendor's price list for one hour, because it throttles"
 ON = {"nightly.transcripts": "claude-code"}
 
 
@@ -87,7 +87,7 @@ def test_what_was_read_is_not_read_again_and_what_is_new_is(agent: Scripted, hom
     calls = len(agent.calls)
     assert agent.run(ON).decided == 0
     assert len(agent.calls) == calls
-    told.person("TODO the log is opened anew after each rotation")
+    told.person("LEARNT the log is opened anew after each rotation")
     assert agent.run(ON).verdicts == {"new": 1}
     assert CLAIM not in agent.calls[calls]["asked"]
 
@@ -133,7 +133,7 @@ def test_a_session_without_a_folder_of_its_own_counts_where_a_hook_pointed_to_it
 
 
 def test_what_khms_put_into_a_session_never_comes_back(agent: Scripted, home: Path) -> None:
-    pointer = framed("/some/base", ["K-00042 TODO the card that a hook showed"])
+    pointer = framed("/some/base", ["K-00042 LEARNT the card that a hook showed"])
     told = Told(home, agent.base.root)
     told.write({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": [pointer]}})
     told.person(f"{pointer}\nWhat of this is true?").agent(f"The pointer says:\n{pointer}\nI will look.")
@@ -145,7 +145,7 @@ def test_what_khms_put_into_a_session_never_comes_back(agent: Scripted, home: Pa
 
 
 def test_secrets_of_a_session_reach_no_agent(agent: Scripted, home: Path) -> None:
-    Told(home, agent.base.root).person("TODO the key is sk-abcdefghijklmnopqrstuvwxyz123456 for the vendor's gate")
+    Told(home, agent.base.root).person("LEARNT the key is sk-abcdefghijklmnopqrstuvwxyz123456 for the vendor's gate")
     agent.run(ON)
     assert "sk-abcdef" not in json.dumps(agent.calls)
 
@@ -184,9 +184,9 @@ def test_the_session_of_a_written_mark_stands_beside_it(
 def test_the_pieces_that_a_bound_leaves_wait_for_the_next_run(agent: Scripted, home: Path) -> None:
     first = Told(home, agent.base.root, "11111111-0000-4000-8000-000000000000")
     for number in range(4):
-        first.person(f"TODO claim number {number} is about the {number}th pump " + "and more " * 200)
+        first.person(f"LEARNT claim number {number} is about the {number}th pump " + "and more " * 200)
     second = Told(home, agent.base.root, "22222222-0000-4000-8000-000000000000")
-    second.person("TODO the second session has a claim of its own")
+    second.person("LEARNT the second session has a claim of its own")
     settings = {**ON, "nightly.chunk_chars": 2000, "nightly.max_chunks": 2}
     marks: list[str] = []
     for _ in range(3):
@@ -200,7 +200,7 @@ def test_the_pieces_that_a_bound_leaves_wait_for_the_next_run(agent: Scripted, h
 def test_a_limit_in_the_middle_loses_no_piece(agent: Scripted, home: Path) -> None:
     told = Told(home, agent.base.root)
     for number in range(3):
-        told.person(f"TODO claim number {number} is about the {number}th pump " + "and more " * 200)
+        told.person(f"LEARNT claim number {number} is about the {number}th pump " + "and more " * 200)
     settings = {**ON, "nightly.chunk_chars": 2000}
     bounded = agent.run({**settings, "nightly.max_calls": 1})
     assert bounded.spending.stopped_by == "calls"
@@ -221,8 +221,8 @@ def test_status_counts_the_marks_that_were_found_and_wait(agent: Scripted, home:
 
 
 def test_an_answer_about_a_piece_that_does_not_count_is_told_and_hides_no_other(agent: Scripted, home: Path) -> None:
-    Told(home, agent.base.root, "11111111-0000-4000-8000-000000000000").person("TODO one claim about a pump")
-    Told(home, agent.base.root, "22222222-0000-4000-8000-000000000000").person("TODO another claim about a valve")
+    Told(home, agent.base.root, "11111111-0000-4000-8000-000000000000").person("LEARNT one claim about a pump")
+    Told(home, agent.base.root, "22222222-0000-4000-8000-000000000000").person("LEARNT another claim about a valve")
     agent.plan({"when": "| person", "answer": "marks"}, {"answer": "card"})
     agent.plan({"when": "about a pump\n", "answer": '{"marks": 3}'}, {"when": "# The digest of", "answer": "marks"},
                {"when": "# What is wrong", "answer": "no"}, {"answer": "card"})  # fmt: skip
@@ -233,7 +233,7 @@ def test_an_answer_about_a_piece_that_does_not_count_is_told_and_hides_no_other(
 
 def test_logs_and_commits_are_sources_too(agent: Scripted, tmp_path: Path, git: Callable[..., str]) -> None:
     log = tmp_path / "notes.md"
-    log.write_text("# Monday\n\nTODO the log says that the valve is the newer one\n", encoding="utf-8")
+    log.write_text("# Monday\n\nLEARNT the log says that the valve is the newer one\n", encoding="utf-8")
     project = tmp_path / "project"
     project.mkdir()
     git(project, "init", "--quiet")
@@ -245,7 +245,7 @@ def test_logs_and_commits_are_sources_too(agent: Scripted, tmp_path: Path, git: 
         "-m",
         "Fix the pump",
         "-m",
-        "TODO the pump needs forty seconds to start",
+        "LEARNT the pump needs forty seconds to start",
     )
     settings = {"nightly.logs": {"notes": str(log)}, "nightly.repositories": {"project": str(project)}}
     found = agent.run(settings)
@@ -253,7 +253,7 @@ def test_logs_and_commits_are_sources_too(agent: Scripted, tmp_path: Path, git: 
     sources = {quote.source for made in agent.unit(found).candidates for quote in made.quotes}
     assert sources == {"session:log/notes", "session:git/project"}
     assert agent.run(settings).decided == 0
-    git(project, "commit", "--quiet", "--allow-empty", "-m", "TODO the pump was replaced by a fan")
+    git(project, "commit", "--quiet", "--allow-empty", "-m", "LEARNT the pump was replaced by a fan")
     assert agent.run(settings).verdicts == {"new": 1}
 
 
