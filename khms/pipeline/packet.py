@@ -99,7 +99,7 @@ def build(
         nearest=tuple(near.document.id for near in cards),
         over=len(whole_text) > target,
         ids=known.cards,
-        labels=frozenset(known.labels),
+        labels=known.labels,
     )
 
 
