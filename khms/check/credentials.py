@@ -34,9 +34,9 @@ _DISCORD = re.compile(r"[MNO][\w-]{23,25}\.[\w-]{6}\.")
 _TOKEN = re.compile(r"(?<![A-Za-z0-9+/=_.%#@-])[A-Za-z0-9+/_=-]{20,400}(?![A-Za-z0-9+/_-])")
 _DIGEST = re.compile(r"(?i)[0-9a-f]{7,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9A-HJKMNP-TV-Z]{26}")
 _SUM = re.compile(r"(?i)(?:sha|md)\d{1,3}-")
-# What stands before a string that is public by nature: digests, public keys, fingerprints, encoded data, proofs.
 # What stands behind `session:` where a quote names a session of opencode, whose ids are of mixed letters.
 _SESSION = re.compile(r"[a-z-]+/ses_[0-9A-Za-z]{26}(?:/[\d-]*)?")
+# What stands before a string that is public by nature: digests, public keys, fingerprints, encoded data, proofs.
 _PUBLIC = re.compile(
     r"(?i)(?:\bsha-?(?:1|224|256|384|512)|\bmd5|\bblake2?[bs]?|digest|integrity|checksum|fingerprint|hash|etag|nonce|base64,|"
     r"(?:ssh-(?:rsa|ed25519|dss)|ecdsa-[a-z0-9-]{1,20})(?:@openssh\.com)?|"

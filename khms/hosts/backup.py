@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from khms.config import user_data
-from khms.errors import Unavailable
+from khms.errors import KhmsError, Unavailable
+from khms.hosts import userfile
 from khms.store import files
 
 SCHEMA = "khms.host-settings/1"
@@ -35,8 +36,33 @@ def place(path: Path) -> Path:
     return user_data() / "hosts" / f"{name}.before"
 
 
+def held(path: Path) -> Path | None:
+    """The place, where something is kept there."""
+    kept = place(path)
+    return kept if kept.is_file() else None
+
+
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def replace(
+    path: Path, before: bytes | None, after: bytes, earlier: Record | None, *,
+    host: str, command: str, made: tuple[str, ...] = (), key: Path | None = None,
+) -> None:  # fmt: skip
+    """Writes `after` to the settings file `path`, once there is a record of what it was `before`; under `key`, where
+    that is not the path. `earlier` is the record that stood there: it tells the folders made for the file."""
+    key = key or path
+    missing = tuple(str(parent) for parent in path.parents if not parent.exists())
+    folders = earlier.folders if earlier and path.exists() else missing
+    hashed = "" if before is None else sha256(before)
+    save(key, Record(host, str(path), command, hashed, sha256(after), made, folders), before)
+    try:
+        userfile.write(path, after)
+    except KhmsError:
+        if earlier is None:
+            forget(key)
+        raise
 
 
 def save(path: Path, record: Record, before: bytes | None) -> None:

@@ -7,6 +7,7 @@ time: beside `json` they cost 0.8 and 1.3 times a bare interpreter start, `colle
 
 from __future__ import annotations
 
+import json
 from collections import namedtuple
 
 TYPE_CHECKING = False
@@ -95,3 +96,54 @@ else:
         defaults=("",) * 11,
     )
     Watch = namedtuple("Watch", "event matcher timeout")
+
+
+def told(
+    payload: dict[str, object], host: str, name: str, moment: Moment, *,
+    command: str = "", path: str = "", text: str = "", error: str = "",
+) -> Event:  # fmt: skip
+    """The event `name` of this host, with what most of them tell under the same keys."""
+    return Event(
+        moment=moment,
+        session=string(payload.get("session_id")),
+        cwd=string(payload.get("cwd")),
+        prompt=string(payload.get("prompt")),
+        command=command,
+        path=path,
+        text=text,
+        name=name,
+        error=error,
+        host=host,
+        transcript=string(payload.get("transcript_path")),
+        source=string(payload.get("source")) if moment == "session-start" else "",
+    )
+
+
+def string(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def first(tool: dict[str, object], *keys: str) -> str:
+    """The first text that stands under one of these keys."""
+    return next((found for key in keys if (found := string(tool.get(key)))), "")
+
+
+def put_in(tool: dict[str, object], new: str, *others: str) -> str:
+    """What an edit puts in: the text under `new`, or else under one of the others, or `new` of each of many edits."""
+    edits = tool.get("edits")
+    many = [string(edit.get(new)) for edit in edits if isinstance(edit, dict)] if isinstance(edits, list) else []
+    return first(tool, new, *others) or "\n".join(many)
+
+
+def added(event: Event, text: str) -> str:
+    """The answer, ASCII only, that adds `text` to the model's context in the form of Claude Code."""
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+
+
+def home(variable: str, *default: str) -> Path:
+    """The user's folder that the environment variable names, else that one below the user's own."""
+    import os
+    from pathlib import Path
+
+    moved = os.environ.get(variable)
+    return Path(moved) if moved else Path.home().joinpath(*default)

@@ -7,9 +7,7 @@ comma is ignored whole; a byte order mark, an empty file and empty lists of hook
 
 from __future__ import annotations
 
-import json
-
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, added, first, home, put_in, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ def event(payload: object) -> Event | None:
     """
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
+    name = string(payload.get("hook_event_name"))
     if not name or "conversation_id" in payload or "timestamp" in payload:
         return None
     moment = _MOMENTS.get(name, "other")
@@ -62,58 +60,24 @@ def event(payload: object) -> Event | None:
     if name == "PreToolUse":
         used = payload.get("tool_name")
         if used == "Bash":
-            moment, command = "pre-shell", _text(tool.get("command"))
+            moment, command = "pre-shell", string(tool.get("command"))
         elif used in _EDITS:
-            moment, path, text = "pre-edit", _text(tool.get("file_path") or tool.get("notebook_path")), _new(tool)
+            moment, path = "pre-edit", first(tool, "file_path", "notebook_path")
+            text = put_in(tool, "new_string", "content", "new_source")
     elif moment == "after-failure":
         failed = payload.get("tool_name") == "Bash" and payload.get("is_interrupt") is not True
         moment = moment if failed else "other"
     elif moment == "prompt" and payload.get("source") in _CHROME:
         moment = "other"
-    return Event(
-        moment=moment,
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
-        prompt=_text(payload.get("prompt")),
-        command=command,
-        path=path,
-        text=text,
-        name=name,
-        error=_text(payload.get("error")),
-        host=ID,
-        transcript=_text(payload.get("transcript_path")),
-        source=_text(payload.get("source")) if moment == "session-start" else "",
-    )
+    error = string(payload.get("error"))
+    return told(payload, ID, name, moment, command=command, path=path, text=text, error=error)
 
 
 def answer(event: Event, text: str) -> str:
     """One JSON object, ASCII only, that adds `text` to the model's context; "" where it cannot or need not."""
-    if not text or event.name not in ANSWERS:
-        return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+    return added(event, text) if text and event.name in ANSWERS else ""
 
 
 def settings_path(scope: Scope, project: Path) -> Path:
     """`~/.claude/settings.json` (CLAUDE_CONFIG_DIR moves it), or that of the folder `project`."""
-    import os
-    from pathlib import Path
-
-    if scope == "project":
-        return project / ".claude" / "settings.json"
-    moved = os.environ.get("CLAUDE_CONFIG_DIR")
-    return (Path(moved) if moved else Path.home() / ".claude") / "settings.json"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _new(tool: dict[str, object]) -> str:
-    """What an edit puts in: the new string, the whole content, a cell's source, or the new strings of many edits."""
-    for key in ("new_string", "content", "new_source"):
-        if isinstance(found := tool.get(key), str):
-            return found
-    edits = tool.get("edits")
-    if not isinstance(edits, list):
-        return ""
-    return "\n".join(_text(edit.get("new_string")) for edit in edits if isinstance(edit, dict))
+    return (project / ".claude" if scope == "project" else home("CLAUDE_CONFIG_DIR", ".claude")) / "settings.json"

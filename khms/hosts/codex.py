@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, added, home, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,38 +61,24 @@ def event(payload: object) -> Event | None:
     conversation's id, which Gemini, Copilot, VS Code and Cursor do."""
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
+    name = string(payload.get("hook_event_name"))
     if not name or "timestamp" in payload or "conversation_id" in payload:
         return None
     moment = _MOMENTS.get(name, "other")
     command = path = text = ""
     if name == "PreToolUse":
         given = payload.get("tool_input")
-        said = _text(given.get("command")) if isinstance(given, dict) else ""
+        said = string(given.get("command")) if isinstance(given, dict) else ""
         if payload.get("tool_name") == "Bash":  # whatever shell tool the model was offered
             moment, command = "pre-shell", said
         elif payload.get("tool_name") == "apply_patch":
             moment, (path, text) = "pre-edit", patched(said)
-    return Event(
-        moment=moment,
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
-        prompt=_text(payload.get("prompt")),
-        command=command,
-        path=path,
-        text=text,
-        name=name,
-        host=ID,
-        transcript=_text(payload.get("transcript_path")),
-        source=_text(payload.get("source")) if moment == "session-start" else "",
-    )
+    return told(payload, ID, name, moment, command=command, path=path, text=text)
 
 
 def answer(event: Event, text: str) -> str:
     """One JSON object, ASCII only, that adds `text` to the model's context; "" where it cannot or need not."""
-    if not text or event.name not in ANSWERS:
-        return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+    return added(event, text) if text and event.name in ANSWERS else ""
 
 
 def patched(patch: str) -> tuple[str, str]:
@@ -160,17 +146,9 @@ def trust_hash(entry: Entry) -> str:
 
 
 def _home() -> Path:
-    import os
-    from pathlib import Path
-
-    moved = os.environ.get("CODEX_HOME")
-    return Path(moved) if moved else Path.home() / ".codex"
+    return home("CODEX_HOME", ".codex")
 
 
 def _table(value: dict[str, object], key: str) -> dict[str, object]:
     found = value.get(key)
     return found if isinstance(found, dict) else {}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

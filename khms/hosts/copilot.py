@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, added, first, home, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ def event(payload: object) -> Event | None:
     and Gemini, which does so too, names its events otherwise."""
     if not isinstance(payload, dict) or "timestamp" not in payload or "conversation_id" in payload:
         return None
-    name = _text(payload.get("hook_event_name") or payload.get("hookEventName")) or _name(payload)
+    name = first(payload, "hook_event_name", "hookEventName") or _name(payload)
     if not name or name.startswith(("Before", "After")) or name == "PreCompress":
         return None
-    transcript = _text(payload.get("transcript_path") or payload.get("transcriptPath"))
-    session = _text(payload.get("session_id") or payload.get("sessionId"))
+    transcript = first(payload, "transcript_path", "transcriptPath")
+    session = first(payload, "session_id", "sessionId")
     vscode = "hookEventName" in payload or (transcript != "" and not transcript.endswith("events.jsonl"))
     moment = _MOMENTS.get(name, "other")
     if moment == "session-end" and not transcript and not vscode:
@@ -77,22 +77,11 @@ def event(payload: object) -> Event | None:
         given = payload.get("tool_input") if "tool_input" in payload else payload.get("toolArgs")
         tool = given if isinstance(given, dict) else {}
         if used in _SHELLS:
-            moment, command = "pre-shell", _text(tool.get("command"))
+            moment, command = "pre-shell", string(tool.get("command"))
         elif used in _EDITS:
             moment, (path, text) = "pre-edit", _edited(given, tool)
-    return Event(
-        moment=moment,
-        session=session,
-        cwd=_text(payload.get("cwd")),
-        prompt=_text(payload.get("prompt")),
-        command=command,
-        path=path,
-        text=text,
-        name=name,
-        host=VSCODE if vscode else ID,
-        transcript=transcript,
-        source=_text(payload.get("source")) if moment == "session-start" else "",
-    )
+    found = told(payload, VSCODE if vscode else ID, name, moment, command=command, path=path, text=text)
+    return found._replace(session=session, transcript=transcript)
 
 
 def answer(event: Event, text: str) -> str:
@@ -103,7 +92,7 @@ def answer(event: Event, text: str) -> str:
         return json.dumps({"additionalContext": text})
     if event.name in _UNHEARD:
         return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+    return added(event, text)
 
 
 def settings_path(scope: Scope, project: Path) -> Path:
@@ -132,13 +121,12 @@ def _name(payload: dict[str, object]) -> str:
 
 def _edited(given: object, tool: dict[str, object]) -> tuple[str, str]:
     """The file and what is put into it; a patch holds both."""
-    patch = given if isinstance(given, str) else next((_text(tool[key]) for key in _PATCHES if key in tool), "")
+    patch = given if isinstance(given, str) else first(tool, *_PATCHES)
     if "*** Begin Patch" in patch:
         from khms.hosts.codex import patched
 
         return patched(patch)
-    path = next((_text(tool[key]) for key in _PATHS if key in tool), "")
-    return path, next((_text(tool[key]) for key in _NEW if key in tool), "")
+    return first(tool, *_PATHS), first(tool, *_NEW)
 
 
 def _events(session: str) -> str:
@@ -149,12 +137,4 @@ def _events(session: str) -> str:
 
 
 def _home() -> Path:
-    import os
-    from pathlib import Path
-
-    moved = os.environ.get("COPILOT_HOME")
-    return Path(moved) if moved else Path.home() / ".copilot"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return home("COPILOT_HOME", ".copilot")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, first, put_in, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def event(payload: object) -> Event | None:
     """The event in a hook's payload; None for anything that Cursor does not send."""
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
-    session = _text(payload.get("conversation_id"))
+    name = string(payload.get("hook_event_name"))
+    session = first(payload, "conversation_id", "session_id")
     if not name or "conversation_id" not in payload:
         return None
     moment = _MOMENTS.get(name, "other")
@@ -64,25 +64,16 @@ def event(payload: object) -> Event | None:
     used = payload.get("tool_name")
     command = path = text = ""
     if name == "preToolUse" and used == "Shell":
-        moment, command = "pre-shell", _text(tool.get("command"))
+        moment, command = "pre-shell", string(tool.get("command"))
     elif name == "preToolUse" and used in _EDITS:
-        moment, path, text = "pre-edit", _first(tool, "file_path", "path", "target_file"), _new(tool)
+        moment, path = "pre-edit", first(tool, "file_path", "path", "target_file")
+        text = put_in(tool, "new_string", "content", "contents")
     elif name == "postToolUseFailure" and used == "Shell" and payload.get("is_interrupt") is not True:
         moment = "after-failure"
-    return Event(
-        moment=moment,
-        session=session or _text(payload.get("session_id")),
-        cwd=_cwd(payload, tool),
-        prompt=_text(payload.get("prompt")),
-        command=command,
-        path=path,
-        text=text,
-        name=name,
-        error=_text(payload.get("error_message")),
-        host=ID,
-        transcript=_text(payload.get("transcript_path")),
-        source="startup" if moment == "session-start" else "",
-    )
+    error = string(payload.get("error_message"))
+    found = told(payload, ID, name, moment, command=command, path=path, text=text, error=error)
+    source = "startup" if moment == "session-start" else ""
+    return found._replace(session=session, cwd=_cwd(payload, tool), source=source)
 
 
 def answer(event: Event, text: str) -> str:
@@ -115,26 +106,8 @@ def beside(scope: Scope, project: Path) -> list[tuple[Path, Form]]:
     return [(project / ".cursor" / "rules" / "khms.mdc", page("cursor.mdc"))]
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _first(tool: dict[str, object], *keys: str) -> str:
-    return next((found for key in keys if (found := _text(tool.get(key)))), "")
-
-
 def _cwd(payload: dict[str, object], tool: dict[str, object]) -> str:
     """Where the session works: only tools are told a folder, the rest the roots of the workspace."""
     roots = payload.get("workspace_roots")
-    root = _text(roots[0]) if isinstance(roots, list) and roots else ""
-    return _text(payload.get("cwd")) or root or _text(tool.get("working_directory"))
-
-
-def _new(tool: dict[str, object]) -> str:
-    """What an edit puts in: the whole content, the new string, or the new strings of many edits."""
-    if found := _first(tool, "content", "contents", "new_string"):
-        return found
-    edits = tool.get("edits")
-    if not isinstance(edits, list):
-        return ""
-    return "\n".join(_text(edit.get("new_string")) for edit in edits if isinstance(edit, dict))
+    root = string(roots[0]) if isinstance(roots, list) and roots else ""
+    return string(payload.get("cwd")) or root or string(tool.get("working_directory"))

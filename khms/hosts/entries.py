@@ -105,10 +105,9 @@ def add(host: Host, document: Document, command: str) -> tuple[Document, tuple[s
         made.append("hooks")
         document = jsonc.parse(jsonc.add(document, document.root, "hooks", {}))
     for watch in host.WATCHES:
-        group: dict[str, object] = {"matcher": watch.matcher} if watch.matcher else {}
-        group["hooks"] = [_handler(host, watch, command)]
-        if flat(host):
-            group = dict(_handler(host, watch, command))
+        handler = handler_of(host, watch, command)
+        matcher = {"matcher": watch.matcher} if watch.matcher else {}
+        group = handler if flat(host) else {**matcher, "hooks": [handler]}
         hooks = document.root.get("hooks")
         assert hooks is not None
         groups = hooks.get(watch.event)
@@ -192,10 +191,11 @@ def _entry(
 
 def _current(host: Host, event: str, handler: Node, command: str) -> bool:
     found = {member.key: member.node.value for member in handler.members}
-    wanted = [_handler(host, watch, command) for watch in host.WATCHES if watch.event == event]
+    wanted = [handler_of(host, watch, command) for watch in host.WATCHES if watch.event == event]
     return any(found == {key: str(value) for key, value in one.items()} for one in wanted)
 
 
-def _handler(host: Host, watch: Watch, command: str) -> dict[str, str | int]:
+def handler_of(host: Host, watch: Watch, command: str) -> dict[str, str | int]:
+    """What is run at an event, as the host's settings tell it."""
     own: Callable[[Watch, str], dict[str, str | int]] | None = getattr(host, "handler", None)
     return own(watch, command) if own else {"type": "command", "command": command, "timeout": watch.timeout}

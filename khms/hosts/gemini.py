@@ -8,9 +8,7 @@ an edit is said right after it. `PreCompress` comes before every call of the mod
 
 from __future__ import annotations
 
-import json
-
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, added, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ def event(payload: object) -> Event | None:
     transcript and the name of an event in Gemini's way."""
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
+    name = string(payload.get("hook_event_name"))
     if not name or "timestamp" not in payload or "conversation_id" in payload:
         return None
     moment = _MOMENTS.get(name, "other")
@@ -59,33 +57,19 @@ def event(payload: object) -> Event | None:
     if name == "AfterTool" and not said.get("error"):  # what is added to a tool's error is dropped
         used = payload.get("tool_name")
         if used == "run_shell_command":
-            output = _text(said.get("llmContent"))
-            moment, command = "pre-shell", _text(tool.get("command"))
+            output = string(said.get("llmContent"))
+            moment, command = "pre-shell", string(tool.get("command"))
             error = output if _failed(output) else ""
         elif used in _EDITS:
-            moment, path = "pre-edit", _text(tool.get("file_path"))
-            text = _text(tool.get("content" if used == "write_file" else "new_string"))
-    return Event(
-        moment=moment,
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
-        prompt=_own(_text(payload.get("prompt"))) if moment == "prompt" else "",
-        command=command,
-        path=path,
-        text=text,
-        name=name,
-        error=error,
-        host=ID,
-        transcript=_text(payload.get("transcript_path")),
-        source=_text(payload.get("source")) if moment == "session-start" else "",
-    )
+            moment, path = "pre-edit", string(tool.get("file_path"))
+            text = string(tool.get("content" if used == "write_file" else "new_string"))
+    found = told(payload, ID, name, moment, command=command, path=path, text=text, error=error)
+    return found._replace(prompt=_own(found.prompt) if moment == "prompt" else "")
 
 
 def answer(event: Event, text: str) -> str:
     """One JSON object, ASCII only, that adds `text` to the model's context; "" where it cannot or need not."""
-    if not text or event.name not in ANSWERS:
-        return ""
-    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+    return added(event, text) if text and event.name in ANSWERS else ""
 
 
 def settings_path(scope: Scope, project: Path) -> Path:
@@ -140,7 +124,3 @@ def _read(path: Path) -> Node:
         return jsonc.parse(path.read_text(encoding="utf-8")).root
     except (OSError, ValueError, jsonc.Broken):
         return jsonc.Node("object", 0)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

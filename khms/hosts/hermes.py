@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, home, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,20 +39,13 @@ def event(payload: object) -> Event | None:
     """The event in a hook's payload; None for anything that Hermes does not send."""
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
+    name = string(payload.get("hook_event_name"))
     given = payload.get("extra")
     if not name or not isinstance(given, dict):
         return None
     moment = _MOMENTS.get(name, "other")
-    return Event(
-        moment=moment,
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
-        prompt=_text(given.get("user_message")),
-        name=name,
-        host=ID,
-        source="startup" if moment == "session-start" else "",
-    )
+    source = "startup" if moment == "session-start" else ""
+    return told(payload, ID, name, moment)._replace(prompt=string(given.get("user_message")), source=source)
 
 
 def answer(event: Event, text: str) -> str:
@@ -91,12 +84,4 @@ def _consented(entry: Entry) -> bool:
 
 
 def _home() -> Path:
-    import os
-    from pathlib import Path
-
-    moved = os.environ.get("HERMES_HOME")
-    return Path(moved) if moved else Path.home() / ".hermes"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return home("HERMES_HOME", ".hermes")

@@ -9,7 +9,7 @@ the IDE 1.0.138 dropped what was printed.
 
 from __future__ import annotations
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,19 +40,11 @@ def event(payload: object) -> Event | None:
     """The event in a hook's payload, of either version; None for what has no name."""
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
+    name = string(payload.get("hook_event_name"))
     if not name:
         return None
     moment = _MOMENTS.get(name, "other")
-    return Event(
-        moment=moment,
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
-        prompt=_text(payload.get("prompt")),
-        name=name,
-        host=ID,
-        source="startup" if moment == "session-start" else "",
-    )
+    return told(payload, ID, name, moment)._replace(source="startup" if moment == "session-start" else "")
 
 
 def answer(event: Event, text: str) -> str:
@@ -93,7 +85,3 @@ def form() -> Form:
             return ""
 
     return Whole('"name": "khms-', make, command, tuple(watch.event for watch in WATCHES))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

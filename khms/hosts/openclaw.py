@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, home, string
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ def event(payload: object) -> Event | None:
     """The event that the hook's program sent; None for anything else."""
     if not isinstance(payload, dict) or payload.get("hook_event_name") != "agent:bootstrap":
         return None
-    child = bool(_text(payload.get("parent_id")))
+    child = bool(string(payload.get("parent_id")))
     return Event(
         moment="subagent-start" if child else "session-start",
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
+        session=string(payload.get("session_id")),
+        cwd=string(payload.get("cwd")),
         name="agent:bootstrap",
         host=ID,
         source="" if child else "startup",
@@ -92,13 +92,4 @@ def pending(path: Path, found: list[Entry]) -> Iterator[str]:
 
 
 def _home() -> Path:
-    """OPENCLAW_STATE_DIR moves it."""
-    import os
-    from pathlib import Path
-
-    moved = os.environ.get("OPENCLAW_STATE_DIR")
-    return Path(moved) if moved else Path.home() / ".openclaw"
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return home("OPENCLAW_STATE_DIR", ".openclaw")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 
-from khms.hosts.base import Event, Watch
+from khms.hosts.base import Event, Watch, home, put_in, string, told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,34 +50,24 @@ def event(payload: object) -> Event | None:
     """The event that the plugin sent; None for anything else."""
     if not isinstance(payload, dict):
         return None
-    name = _text(payload.get("hook_event_name"))
+    name = string(payload.get("hook_event_name"))
     if name not in ANSWERS:
         return None
     moment = _MOMENTS.get(name, "other")
     given = payload.get("tool_input")
     tool = given if isinstance(given, dict) else {}
     command = path = text = ""
-    if name == "session.created" and _text(payload.get("parent_id")):
+    if name == "session.created" and string(payload.get("parent_id")):
         moment = "subagent-start"
     elif name == "tool.execute.after":
         used = payload.get("tool_name")
         if used == "bash":
-            moment, command = "pre-shell", _text(tool.get("command"))
+            moment, command = "pre-shell", string(tool.get("command"))
         elif used in _EDITS:
-            moment, path, text = "pre-edit", _text(tool.get("filePath")), _new(tool)
-    return Event(
-        moment=moment,
-        session=_text(payload.get("session_id")),
-        cwd=_text(payload.get("cwd")),
-        prompt=_text(payload.get("prompt")),
-        command=command,
-        path=path,
-        text=text,
-        name=name,
-        error=_text(payload.get("error")),
-        host=ID,
-        source=_text(payload.get("source")) if moment == "session-start" else "",
-    )
+            moment, path = "pre-edit", string(tool.get("filePath"))
+            text = put_in(tool, "newString", "content", "patchText")
+    error = string(payload.get("error"))
+    return told(payload, ID, name, moment, command=command, path=path, text=text, error=error)
 
 
 def answer(event: Event, text: str) -> str:
@@ -87,13 +77,8 @@ def answer(event: Event, text: str) -> str:
 
 def settings_path(scope: Scope, project: Path) -> Path:
     """The plugin's file: `~/.config/opencode/plugin/khms.js` (XDG_CONFIG_HOME moves it), or that of `project`."""
-    import os
-    from pathlib import Path
-
-    if scope == "project":
-        return project / ".opencode" / "plugin" / "khms.js"
-    moved = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(moved) if moved else Path.home() / ".config") / "opencode" / "plugin" / "khms.js"
+    folder = project / ".opencode" if scope == "project" else home("XDG_CONFIG_HOME", ".config") / "opencode"
+    return folder / "plugin" / "khms.js"
 
 
 def form() -> Form:
@@ -101,18 +86,3 @@ def form() -> Form:
     from khms.hosts.textfile import script
 
     return script("opencode.js", WATCHES)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _new(tool: dict[str, object]) -> str:
-    """What an edit puts in: the new string, the whole content, a patch, or the new strings of many edits."""
-    for key in ("newString", "content", "patchText"):
-        if isinstance(found := tool.get(key), str):
-            return found
-    edits = tool.get("edits")
-    if not isinstance(edits, list):
-        return ""
-    return "\n".join(_text(edit.get("newString")) for edit in edits if isinstance(edit, dict))

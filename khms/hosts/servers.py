@@ -119,10 +119,10 @@ def install(host: str, scope: "Scope", project: Path, root: str = "") -> Report:
     place, path = _located(host, scope, project)
     data = userfile.read(path)
     entry = place.entry(words(root))
-    text = _text(path, data)
+    text = userfile.text(path, data)
     held = place.form.entry(text, path)
     if held == entry:
-        return Report(False, path, _kept(path), "already installed")
+        return Report(False, path, backup.held(_key(path)), "already installed")
     if held is not None and not ours(held):
         raise Refused(
             f"a server named {NAME} stands there that is not this one", where=str(path), hint="rename it or take it out"
@@ -131,22 +131,14 @@ def install(host: str, scope: "Scope", project: Path, root: str = "") -> Report:
     if held is not None:  # another interpreter, another base: as if it had been taken out first
         uninstall(host, scope, project)
         data = userfile.read(path)
-        text = _text(path, data)
+        text = userfile.text(path, data)
     after, made = place.form.put(text, path, entry)
-    written = after.encode("utf-8")
-    missing = tuple(str(parent) for parent in path.parents if not parent.exists())
-    before = "" if data is None else backup.sha256(data)
-    record = backup.Record(host, str(path), " ".join(words(root)), before, backup.sha256(written), made, missing)
-    backup.save(_key(path), record, data)
-    try:
-        userfile.write(path, written)
-    except KhmsError:
-        backup.forget(_key(path))
-        raise
+    command = " ".join(words(root))
+    backup.replace(path, data, after.encode("utf-8"), None, host=host, command=command, made=made, key=_key(path))
     note = f"{place.title} has khms's tools from its next session on"
     if scope == "project":
         note += "; the entry names this machine's Python, so do not share the file with other machines"
-    return Report(True, path, _kept(path), note)
+    return Report(True, path, backup.held(_key(path)), note)
 
 
 def uninstall(host: str, scope: "Scope", project: Path) -> Report:
@@ -164,7 +156,7 @@ def uninstall(host: str, scope: "Scope", project: Path) -> Report:
             userfile.put(path, before, folders)
             backup.forget(_key(path))
             return Report(True, path, None, "the settings are as they were")
-    text = _text(path, data)
+    text = userfile.text(path, data)
     held = place.form.entry(text, path)
     if held is None or not ours(held):
         backup.forget(_key(path))
@@ -184,7 +176,7 @@ def configured(project: Path) -> list[Configured]:
         for scope, named in (("user", place.user()), ("project", place.project(project))):
             try:
                 data = userfile.read(named)
-                entry = place.form.entry(_text(named, data), named) if data is not None else None
+                entry = place.form.entry(userfile.text(named, data), named) if data is not None else None
             except (KhmsError, OSError) as error:
                 found.append(Configured(host, scope, named, problem=str(error).replace("\n", "; ")))
                 continue
@@ -231,19 +223,6 @@ def _located(host: str, scope: "Scope", project: Path) -> tuple[Place, Path]:
     return place, userfile.real(named, scope, project)
 
 
-def _text(path: Path, data: bytes | None) -> str:
-    try:
-        return (data or b"").decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise Refused("the settings are not UTF-8", where=f"{path}:{line}", hint="save the file as UTF-8") from error
-
-
 def _key(path: Path) -> Path:
     """What the backup is kept under: hooks keep their own of the same file."""
     return path.with_name(f"{path.name}#{NAME}-server")
-
-
-def _kept(path: Path) -> Path | None:
-    kept = backup.place(_key(path))
-    return kept if kept.is_file() else None

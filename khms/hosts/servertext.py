@@ -147,8 +147,8 @@ class Toml:
             if kept and not kept[-1].strip():
                 kept.pop()
         after = "".join(kept)
-        if not servers:
-            wanted.pop("mcp_servers") if "mcp_servers" not in self._parsed(after, path) else None
+        if not servers and "mcp_servers" not in self._parsed(after, path):
+            del wanted["mcp_servers"]
         self._same(after, wanted, path, f"take out the table mcp_servers.{NAME}")
         return after
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from khms.errors import KhmsError, Refused, Unavailable, Usage
+from khms.errors import Refused, Unavailable, Usage
 from khms.hosts import backup, entries, jsonc, textfile, userfile
 from khms.hosts.entries import Entry
 from khms.resources import folder
@@ -91,7 +91,7 @@ def _install(host: Host, scope: Scope, project: Path) -> Report:
     path = userfile.real(host.settings_path(scope, project), scope, project)
     if own := textfile.form_of(host):
         changed = textfile.install(host, own, path, hook_command(host))
-        return Report(changed, path, _kept(path), _installed(host, scope) if changed else "already installed")
+        return Report(changed, path, backup.held(path), _installed(host, scope) if changed else "already installed")
     data = userfile.read(path)
     document = userfile.parse(path, data)
     if host.STRICT and document.loose:
@@ -107,30 +107,13 @@ def _install(host: Host, scope: Scope, project: Path) -> Report:
         raise Refused(error.message, where=f"{path}:{error.line}", hint=hint) from error
     command = hook_command(host)
     if entries.complete(host, document, command):
-        return Report(False, path, _kept(path), "already installed")
+        return Report(False, path, backup.held(path), "already installed")
     userfile.writable(path)
     record = backup.load(path)
     before = _before(host, path, data, document, record)
     after, made = entries.add(host, userfile.parse(path, before), command)
-    written = after.text.encode("utf-8")
-    missing = tuple(str(parent) for parent in path.parents if not parent.exists())
-    new = backup.Record(
-        host=host.ID,
-        path=str(path),
-        command=command,
-        before="" if before is None else backup.sha256(before),
-        installed=backup.sha256(written),
-        made=made,
-        folders=record.folders if record and data is not None else missing,
-    )
-    backup.save(path, new, before)
-    try:
-        userfile.write(path, written)
-    except KhmsError:
-        if record is None:
-            backup.forget(path)
-        raise
-    return Report(True, path, _kept(path), _installed(host, scope))
+    backup.replace(path, before, after.text.encode("utf-8"), record, host=host.ID, command=command, made=made)
+    return Report(True, path, backup.held(path), _installed(host, scope))
 
 
 def _installed(host: Host, scope: Scope) -> str:
@@ -179,7 +162,7 @@ def status(host: Host, scope: Scope, project: Path) -> Status:
     """What is installed and what keeps it from working. What is wrong with the file is a problem, not an error."""
     path = host.settings_path(scope, project)
     try:
-        path = userfile.real(host.settings_path(scope, project), scope, project)
+        path = userfile.real(path, scope, project)
         own = textfile.form_of(host)
         if own:
             found = textfile.find(own, path)
@@ -239,8 +222,3 @@ def _before(
         if before is not None or not record.before:
             return before
     return entries.remove(host, document, record.made if record else ()).text.encode("utf-8")
-
-
-def _kept(path: Path) -> Path | None:
-    kept = backup.place(path)
-    return kept if kept.is_file() else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from khms.errors import KhmsError, Refused
+from khms.errors import Refused
 from khms.hosts import backup, userfile
 from khms.hosts.entries import Entry, Misshapen
 from khms.resources import folder
@@ -105,12 +105,12 @@ def beside(host: Host, scope: Scope, project: Path) -> list[tuple[Path, Form]]:
 
 
 def find(form: Form, path: Path) -> list[Entry]:
-    return _mending(path, "", lambda: form.find(_text(path, userfile.read(path))))
+    return _mending(path, "", lambda: form.find(userfile.text(path, userfile.read(path))))
 
 
 def whole(form: Form, path: Path, command: str) -> bool:
     """Whether what khms has in the file is what it would write today."""
-    text = _text(path, userfile.read(path))
+    text = userfile.text(path, userfile.read(path))
     try:
         return form.add(form.remove(text), command) == text
     except Misshapen:
@@ -124,7 +124,7 @@ def install(host: Host, form: Form, path: Path, command: str, *, dry: bool = Fal
 
     def edited() -> tuple[bytes | None, bytes]:
         before = _before(form, path, data, record)
-        return before, form.add(_text(path, before), command).encode("utf-8")
+        return before, form.add(userfile.text(path, before), command).encode("utf-8")
 
     before, written = _mending(path, host.TITLE, edited)
     if data == written:
@@ -132,23 +132,7 @@ def install(host: Host, form: Form, path: Path, command: str, *, dry: bool = Fal
     userfile.writable(path)
     if dry:
         return True
-    missing = tuple(str(parent) for parent in path.parents if not parent.exists())
-    new = backup.Record(
-        host=host.ID,
-        path=str(path),
-        command=command,
-        before="" if before is None else backup.sha256(before),
-        installed=backup.sha256(written),
-        made=(),
-        folders=record.folders if record and data is not None else missing,
-    )
-    backup.save(path, new, before)
-    try:
-        userfile.write(path, written)
-    except KhmsError:
-        if record is None:
-            backup.forget(path)
-        raise
+    backup.replace(path, before, written, record, host=host.ID, command=command)
     return True
 
 
@@ -173,22 +157,14 @@ def uninstall(form: Form, path: Path) -> tuple[bool, str]:
 
 def _before(form: Form, path: Path, data: bytes | None, record: backup.Record | None) -> bytes | None:
     """What the file would be without khms: the kept bytes if it is as installed, else itself less khms."""
-    if data is None or not form.find(_text(path, data)):
+    if data is None or not form.find(userfile.text(path, data)):
         return data
     if record and backup.sha256(data) == record.installed:
         before = backup.before(path, record)
         if before is not None or not record.before:
             return before
-    rest = form.remove(_text(path, data)).encode("utf-8")
+    rest = form.remove(userfile.text(path, data)).encode("utf-8")
     return None if not rest.strip() and (isinstance(form, Whole) or (record and not record.before)) else rest
-
-
-def _text(path: Path, data: bytes | None) -> str:
-    try:
-        return (data or b"").decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise Refused("the file is not UTF-8", where=f"{path}:{line}", hint="save it as UTF-8") from error
 
 
 def _mending(path: Path, title: str, step: Callable[[], T]) -> T:

@@ -54,17 +54,22 @@ def writable(path: Path) -> None:
         raise Unavailable("the settings file is read-only", where=str(path), hint=hint)
 
 
-def parse(path: Path, data: bytes | None) -> jsonc.Document:
-    """The settings as JSON; no file and an empty one are an empty object. Raises Refused with the line."""
+def text(path: Path, data: bytes | None) -> str:
+    """The file's text, empty where there is none. Raises Refused with the line."""
     try:
-        text = (data or b"").decode("utf-8")
+        return (data or b"").decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise Refused("the settings are not UTF-8", where=f"{path}:{line}", hint="save the file as UTF-8") from error
-    if not text.removeprefix("\ufeff").strip():
-        text = text.rstrip() + "{}\n"
+        raise Refused("the file is not UTF-8", where=f"{path}:{line}", hint="save it as UTF-8") from error
+
+
+def parse(path: Path, data: bytes | None) -> jsonc.Document:
+    """The settings as JSON; no file and an empty one are an empty object. Raises Refused with the line."""
+    written = text(path, data)
+    if not written.removeprefix("\ufeff").strip():
+        written = written.rstrip() + "{}\n"
     try:
-        document = jsonc.parse(text)
+        document = jsonc.parse(written)
     except jsonc.Broken as error:
         message, hint = f"the settings are not JSON: {error.message}", "mend that line, then run the command again"
         raise Refused(message, where=f"{path}:{error.line}", hint=hint) from error

@@ -15,6 +15,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from khms.hosts import jsonc
 from khms.hosts.entries import Entry, Misshapen, command_words
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def _before(text: str, node: Any, added: list[str]) -> str:
     at = node.start_mark.line
     if lines[at][: node.start_mark.column].strip():
         raise Misshapen("something stands before the first of the list", at + 1)
-    end = _newline(text)
+    end = jsonc.newline(text)
     return "".join([*lines[:at], *(line + end for line in added), *lines[at:]])
 
 
@@ -135,22 +136,18 @@ def _below(text: str, key: Any, value: Any, added: list[str]) -> str:
     line = lines[at].rstrip("\r\n")
     if value.end_mark.index > value.start_mark.index:
         line = (line[: value.start_mark.column].rstrip() + line[value.end_mark.column :]).rstrip()
-    end = _newline(text)
+    end = jsonc.newline(text)
     return "".join([*lines[:at], line + end, *(each + end for each in added), *lines[at + 1 :]])
 
 
 def _at_end(text: str, added: list[str]) -> str:
-    end = _newline(text)
+    end = jsonc.newline(text)
     head = text if not text or text.endswith(("\n", "\ufeff")) else text + end
     return head + "".join(line + end for line in added)
 
 
 def _indented(lines: list[str], indent: str) -> list[str]:
     return [indent + line for line in lines]
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _compose(text: str) -> Any:

@@ -273,10 +273,12 @@ def _schedule(base: Base, last: Mapping[str, str | None], problems: _Problems) -
     from khms.hosts.schedulers.standing import standing
 
     found = problems.trying(lambda: standing(base))
-    if found and found.why:
+    if found is None:
+        return None
+    if found.why:
         problems.append(Problem(f"what {found.scheduler} holds of this base cannot be told: {found.why}"))
-    for job in found.jobs if found else ():
-        if found and not job.there and not found.why:
+    for job in found.jobs:
+        if not job.there and not found.why:
             told = f"{job.job} is no longer scheduled with {found.scheduler}, though it was installed there"
             problems.append(Problem(told, "", "khms schedule install; or for good: khms schedule uninstall"))
         if job.failed and job.last and _before(last[job.job], job.last.began):

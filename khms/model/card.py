@@ -35,6 +35,7 @@ TYPES: dict[str, CardType] = {
 
 LEVELS = ("observation", "derived", "assumption")
 STATUSES = ("active", "challenged", "refuted", "superseded", "condensed")
+IN_FORCE = ("active", "challenged")
 ARCHIVED = ("superseded", "condensed")
 EVIDENCE = ("measured", "observed", "reported")
 KEYS = ("id", "type", "level", "status", "title", "tags", "scope", "evidence", "source", "date", "links")

@@ -129,23 +129,28 @@ def runs_input(simple: Simple) -> bool:
     """Whether a command runs what comes in as a script: a shell or an interpreter that is given none by name or as a
     text. `python -m json.tool` only reads it."""
     program, arguments = simple.program, simple.words[1:]
-    if program in _SOURCING or "/dev/stdin" in arguments[:1]:
-        return arguments[:1] == ("/dev/stdin",)
+    if arguments[:1] == ("/dev/stdin",):
+        return _reads_scripts(program)
     if program in SHELLS:
         first = next((word for word in arguments if word[:1] not in "-<>" or word in ("-s", "--")), "-s")
         return first in ("-s", "--") and not any(_given(arguments))
-    if program.rstrip("0123456789.") in _INTERPRETERS:
-        return all(word == "-" or word[:1] in "<>" for word in arguments if word not in ("-u", "-B", "-E", "-I", "-s"))
-    return False
+    rest = [word for word in arguments if word not in ("-u", "-B", "-E", "-I", "-s")]
+    return _interprets(program) and all(word == "-" or word[:1] in "<>" for word in rest)
+
+
+def _interprets(program: str) -> bool:
+    return program.rstrip("0123456789.") in _INTERPRETERS
+
+
+def _reads_scripts(program: str) -> bool:
+    return program in SHELLS | _SOURCING or _interprets(program)
 
 
 def _runs_substituted(outer: Simple) -> bool:
     """Whether what is put in behind these words is run: `eval "$(…)"`, `sh -c "$(…)"`, `source <(…)`, but not what a
     script is given: `sh run.sh "$(…)"`."""
-    if outer.program == "eval":
-        return True
-    reads = outer.program in SHELLS | _SOURCING or outer.program.rstrip("0123456789.") in _INTERPRETERS
-    return reads and all(word.startswith("-") for word in outer.words[1:])
+    script = _reads_scripts(outer.program) and all(word.startswith("-") for word in outer.words[1:])
+    return script or outer.program == "eval"
 
 
 def _scripts(pipeline: Pipeline) -> Iterator[str]:

@@ -95,8 +95,9 @@ def _fits(pattern: str, lines: Sequence[_Line], programs: set[str]) -> bool:
     if not _any_program(pattern.partition(" ")[0], programs):  # so it is for nearly every pattern
         return False
     rules, _, said = pattern.partition(" ~")
-    stages = [[rule.split() for rule in part.split(" & ") if rule.strip()] for part in rules.split(" | ")]
-    return any(_line_fits([stage for stage in stages if stage], said, line) for line in lines)
+    parts = [[rule.split() for rule in part.split(" & ") if rule.strip()] for part in rules.split(" | ")]
+    stages = [stage for stage in parts if stage]
+    return any(_line_fits(stages, said, line) for line in lines)
 
 
 def _line_fits(stages: Sequence[Sequence[Sequence[str]]], said: str, line: _Line) -> bool:

@@ -7,11 +7,9 @@ compare by rule: the reviewer reads both.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from khms.model.card import ARCHIVED, Card
+from khms.model.card import ARCHIVED, IN_FORCE, Card
 from khms.model.claim import claim
 from khms.pipeline import specifics
-
-IN_FORCE = ("active", "challenged")
 
 
 def lacking(old: Card, by: Card, cards: Mapping[str, Card], leaving: Collection[str] = ()) -> list[str]:

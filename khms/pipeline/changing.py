@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Mapping
 from khms.check.screening import screen
 from khms.errors import KhmsError
 from khms.model.candidate import Candidate, Change
-from khms.model.card import Card
+from khms.model.card import IN_FORCE, Card
 from khms.model.finding import Finding
 from khms.model.outcome import FAIL, PASS, Outcome
-from khms.pipeline import absorbing, quotes
+from khms.pipeline import absorbing, checks, quotes, specifics
 from khms.pipeline.form import fault, line_of
 from khms.pipeline.quotes import Reader
-from khms.pipeline.refusals import Refusals, unit_name
+from khms.pipeline.refusals import Refusals
 from khms.pipeline.status import apply
 from khms.pipeline.transition import Desk
 from khms.store import cards, schema
@@ -38,16 +38,11 @@ def outcomes(
     """What each check says of the change. `known` are all cards, with or without their bodies."""
     change = candidate.change
     assert change is not None
-    label = candidate.label
     found = quotes.check(reader, candidate) if candidate.quotes else []
-    hits = screen("\n\n".join((candidate.title, candidate.body, change.why)))
-    stopped = [Outcome("screening", label, FAIL, f"{h.kind} {h.id}: {h.snippet}", not h.known_prefix) for h in hits]
-    found += list(dict.fromkeys(stopped)) or [Outcome("screening", label, PASS)]
-    before = refused.same(candidate.says, least)
-    mend = f"khms unreject {unit_name(before[0].unit)} {before[0].label}" if before else ""
-    found.append(Outcome("refused", label, *((FAIL, f"{before[0]} ({mend} takes that back)") if before else (PASS,))))
+    found += checks.screened(candidate, screen("\n\n".join((candidate.title, candidate.body, change.why))))
+    found.append(checks.refused(candidate, refused, least))
     if change.status == "condensed":
-        found.append(_absorbed(base, label, change, known))
+        found.append(_absorbed(base, candidate.label, change, known))
     return found
 
 
@@ -62,8 +57,7 @@ def _absorbed(base: Base, label: str, change: Change, known: Mapping[str, Card])
     lost = absorbing.lacking(read[old.id], read[by.id], {**known, **read})
     if not lost:
         return Outcome(ABSORBED, label, PASS)
-    shown = ", ".join(f"“{item[:60]}”" for item in lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
-    return Outcome(ABSORBED, label, FAIL, f"{by.id} does not carry {shown}")
+    return Outcome(ABSORBED, label, FAIL, f"{by.id} does not carry {specifics.listed(lost)}")
 
 
 def make(desk: Desk, candidate: Candidate, busy: Collection[str]) -> list[Finding]:
@@ -80,7 +74,7 @@ def make(desk: Desk, candidate: Candidate, busy: Collection[str]) -> list[Findin
         if card.status != change.was:
             said = f"{card.id} is {card.status} by now, and this was proposed for one that is {change.was}"
             return [fault(candidate, "change", said, "reject it, or look at the card and say so in `was`")]
-        if change.by and (by := desk.card(change.by)).status not in absorbing.IN_FORCE:
+        if change.by and (by := desk.card(change.by)).status not in IN_FORCE:
             return [fault(candidate, "change", f"{by.id}, its cause, is {by.status} by now", "reject it")]
         before = len(desk.transitions)
         apply(desk, card, change.status, change.by or None, change.why)

@@ -2,10 +2,10 @@
 when it is approved. A check is one function and one row.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from khms.check.screening import screen
+from khms.check.screening import Hit, screen
 from khms.config import Config
 from khms.model.candidate import Candidate, Relation
 from khms.model.card import Card
@@ -61,25 +61,11 @@ def _duplicates(case: Case) -> list[Outcome]:
     return [duplicates.check(case.candidate, case.relation, case.cards, case.bodies, case.least)]
 
 
-def _refused(case: Case) -> list[Outcome]:
-    label = case.candidate.label
-    found = case.refused.same(case.candidate.says, case.least)
-    if not found:
-        return [Outcome("refused", label, PASS)]
-    mend = f"khms unreject {unit_name(found[0].unit)} {found[0].label}"
-    return [Outcome("refused", label, FAIL, f"{found[0]} ({mend} takes that back)")]
-
-
 def _screening(case: Case) -> list[Outcome]:
-    label = case.candidate.label
     hits = screen("\n\n".join(texts(case.candidate)))
     beside = "\n\n".join(dict.fromkeys(quote.context for quote in case.candidate.quotes))
     hits += [hit for hit in screen(beside) if hit.kind == SECRET]
-    found = [
-        Outcome("screening", label, FAIL, f"{hit.kind} {hit.id}: {hit.snippet}", waivable=not hit.known_prefix)
-        for hit in hits
-    ]
-    return list(dict.fromkeys(found)) or [Outcome("screening", label, PASS)]
+    return screened(case.candidate, hits)
 
 
 CHECKS: dict[str, Callable[[Case], list[Outcome]]] = {
@@ -87,9 +73,27 @@ CHECKS: dict[str, Callable[[Case], list[Outcome]]] = {
     "specifics": _specifics,
     "relations": _relations,
     "duplicates": _duplicates,
-    "refused": _refused,
+    "refused": lambda case: [refused(case.candidate, case.refused, case.least)],
     "screening": _screening,
 }
+
+
+def refused(candidate: Candidate, before: Refusals, least: float) -> Outcome:
+    """Whether reviewers refused what it says before."""
+    found = before.same(candidate.says, least)
+    if not found:
+        return Outcome("refused", candidate.label, PASS)
+    mend = f"khms unreject {unit_name(found[0].unit)} {found[0].label}"
+    return Outcome("refused", candidate.label, FAIL, f"{found[0]} ({mend} takes that back)")
+
+
+def screened(candidate: Candidate, hits: Iterable[Hit]) -> list[Outcome]:
+    """What screening says of it, as outcomes."""
+    found = [
+        Outcome("screening", candidate.label, FAIL, f"{hit.kind} {hit.id}: {hit.snippet}", not hit.known_prefix)
+        for hit in hits
+    ]
+    return list(dict.fromkeys(found)) or [Outcome("screening", candidate.label, PASS)]
 
 
 def texts(candidate: Candidate) -> Iterator[str]:

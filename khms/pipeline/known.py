@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from khms.index.text import STOP_WORDS, terms
-from khms.model.card import ARCHIVED, Card, CardType
+from khms.model.card import ARCHIVED, IN_FORCE, Card, CardType
 from khms.model.claim import claim
 from khms.model.document import GOTCHA
 from khms.model.tags import Registry
 from khms.pipeline.duplicates import Bodies, Same
 from khms.pipeline.nearest import Document, Near, Nearby
-
-IN_FORCE = ("active", "challenged")
 
 
 class Vocabulary:

@@ -69,6 +69,18 @@ class Proposed:
         """Whether an approval of the candidate as it is would be refused for what lint found."""
         return any(finding.severity == "error" or finding.code in PROPOSAL for finding in self.findings)
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "schema": "khms.card-new/1",
+            "unit": self.unit,
+            "label": LABEL,
+            "path": self.path,
+            "commit": self.commit,
+            "nearest": [{"id": card, "title": title} for card, title in self.nearest],
+            "checks": {name: outcome.state for name, outcome in self.checks.items()},
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
     @property
     def approve(self) -> list[str]:
         """The command line that lets it in as new; what had nothing to look at is accepted by name."""

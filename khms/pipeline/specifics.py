@@ -146,9 +146,12 @@ def check(candidate: Candidate) -> Outcome:
     lost = _lost(found, counted, held)
     if not lost:
         return Outcome("specifics", candidate.label, PASS)
-    shown = ", ".join(f"“{words[:60]}”" for words in lost[:5])
-    more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
-    return Outcome("specifics", candidate.label, FAIL, f"in none of its quotes: {shown}{more}")
+    return Outcome("specifics", candidate.label, FAIL, f"in none of its quotes: {listed(lost)}")
+
+
+def listed(lost: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    return ", ".join(f"“{words[:60]}”" for words in lost[:5]) + (f" and {len(lost) - 5} more" if len(lost) > 5 else "")
 
 
 def missing(texts: Sequence[str], held: Sequence[str], date: str = "") -> list[str]:

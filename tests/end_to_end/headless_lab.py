@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-# The tests' own environment is scrubbed of such names before a test begins.
-HOSTS = Path(os.environ.get("KHMS_TEST_HOSTS") or os.path.normpath(Path(__file__).parents[2] / ".." / "hosts"))
+from tests.end_to_end.host_lab import HOSTS
+
 PROGRAMS = {
     "claude": "node_modules/@anthropic-ai/claude-agent-sdk-linux-*/claude",
     "codex": "node_modules/@openai/codex-linux-*/vendor/*/bin/codex",

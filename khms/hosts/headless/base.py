@@ -16,7 +16,6 @@ TIMEOUT = "timeout"
 TOOLS = "tools"  # a tool was called, so that what came of it does not count
 TOO_LONG = "too-long"  # the request is over what the model can take
 OVERSIZE = "oversize"  # more output than the limit
-KINDS = (ANSWER, LIMIT, REFUSAL, FAILED, TIMEOUT, TOOLS, TOO_LONG, OVERSIZE)
 
 
 @dataclass(frozen=True, slots=True)

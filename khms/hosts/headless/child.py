@@ -78,27 +78,20 @@ def environment(
 
 
 def run(
-    command: Sequence[str | Path],
-    text: str,
-    *,
-    env: Mapping[str, str],
-    folder: Path,
-    seconds: float,
-    most: int,
-    gone: Path | None = None,
+    command: Sequence[str | Path], text: str, room: Room, *, env: Mapping[str, str], seconds: float, most: int
 ) -> Ended:
-    """Runs `command` (its first part is a path) with `text` on standard input; it and everything that came from it has
-    ended when this returns. `most` bytes of standard output are read, of standard error the end is kept. Should this
-    process die meanwhile, the folder `gone` is removed all the same."""
+    """Runs `command` (its first part is a path) in the empty folder with `text` on standard input; it and everything
+    that came from it has ended when this returns. `most` bytes of standard output are read, of standard error the end
+    is kept. Should this process die meanwhile, the room is removed all the same."""
     control, held = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", keeper.__file__, str(control), str(gone or ""), *map(str, command)],
+            [sys.executable, "-I", "-S", keeper.__file__, str(control), str(room.whole), *map(str, command)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(env),
-            cwd=folder,
+            cwd=room.empty,
             pass_fds=(control,),
             start_new_session=True,
         )

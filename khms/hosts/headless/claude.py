@@ -62,14 +62,9 @@ class Claude:
 
     def ask(self, request: Request) -> Reply:
         with child.room() as room:
+            env = child.environment(request.run, room, needs=NEEDS, more=QUIET)
             ended = child.run(
-                self.command(request),
-                request.text,
-                env=child.environment(request.run, room, needs=NEEDS, more=QUIET),
-                folder=room.empty,
-                seconds=request.seconds,
-                most=self.most,
-                gone=room.whole,
+                self.command(request), request.text, room, env=env, seconds=request.seconds, most=self.most
             )
         return stopped(ended, request.seconds, SIGNS) or read(ended)
 

@@ -60,14 +60,9 @@ class Codex:
 
     def ask(self, request: Request) -> Reply:
         with child.room() as room:
+            env = child.environment(request.run, room, needs=NEEDS)
             ended = child.run(
-                self.command(request, room),
-                request.text,
-                env=child.environment(request.run, room, needs=NEEDS),
-                folder=room.empty,
-                seconds=request.seconds,
-                most=self.most,
-                gone=room.whole,
+                self.command(request, room), request.text, room, env=env, seconds=request.seconds, most=self.most
             )
         return stopped(ended, request.seconds, SIGNS) or read(ended)
 

@@ -30,15 +30,8 @@ class Command:
 
     def ask(self, request: Request) -> Reply:
         with child.room() as room:
-            ended = child.run(
-                self.words,
-                whole(request),
-                env=child.environment(request.run, room),
-                folder=room.empty,
-                seconds=request.seconds,
-                most=self.most,
-                gone=room.whole,
-            )
+            env = child.environment(request.run, room)
+            ended = child.run(self.words, whole(request), room, env=env, seconds=request.seconds, most=self.most)
         if reply := stopped(ended, request.seconds):
             return reply
         if ended.code != 0:

@@ -5,12 +5,12 @@ version 0.61. In such a home none of these is there, and what it keeps goes with
 """
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from khms.config import Config
+from khms.hosts.base import home
 from khms.hosts.headless import child
 from khms.hosts.headless.base import FAILED, LIMIT, REFUSAL, TOO_LONG, TOOLS, Enforces, Reply, Request
 from khms.hosts.headless.child import Ended, Room
@@ -54,15 +54,8 @@ class Gemini:
 
     def ask(self, request: Request) -> Reply:
         with child.room() as room:
-            ended = child.run(
-                self.command(room),
-                request.text,
-                env=child.environment(request.run, room, needs=NEEDS, more=self.settings(request, room)),
-                folder=room.empty,
-                seconds=request.seconds,
-                most=self.most,
-                gone=room.whole,
-            )
+            env = child.environment(request.run, room, needs=NEEDS, more=self.settings(request, room))
+            ended = child.run(self.command(room), request.text, room, env=env, seconds=request.seconds, most=self.most)
         return stopped(ended, request.seconds, SIGNS) or read(ended)
 
     def command(self, room: Room) -> list[str]:
@@ -71,7 +64,7 @@ class Gemini:
 
     def settings(self, request: Request, room: Room) -> dict[str, str]:
         """Makes the home and names it, and the file that stands in place of the program's own instructions."""
-        user = Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini"
+        user = home("GEMINI_CLI_HOME") / ".gemini"
         own = room.files / ".gemini"
         own.mkdir()
         for name in LOGIN:

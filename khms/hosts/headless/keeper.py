@@ -3,7 +3,7 @@
     python -I -S keeper.py CONTROL FOLDER COMMAND…
 
 Standard streams are the command's. CONTROL is a file descriptor; when its other end is closed, or the process that
-holds that end dies by whatever way, the command is ended, SIGTERM first, and FOLDER, where one is named, removed. When
+holds that end dies by whatever way, the command is ended, SIGTERM first, and FOLDER removed. When
 the command has ended, by itself or not, so is every process that came from it: on Linux also those that left its group
 and session or emptied their environment, because orphans become children of this process. The exit code is the
 command's, 128 and the signal where one ended it, 127 where it cannot be run.
@@ -45,7 +45,7 @@ def main(control: int, folder: str, command: list[str]) -> int:
             os.read(waker, 4096)
         reap()
     end(child)
-    if alone and folder:
+    if alone:
         import shutil
 
         shutil.rmtree(folder, ignore_errors=True)

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from khms import __version__
 from khms.hosts import registry
+from khms.hosts.entries import handler_of
 from khms.resources import folder
 
 if TYPE_CHECKING:
-    from khms.hosts.base import Host, Watch
+    from khms.hosts.base import Host
 
 NAME = "khms"
 MARKET = "khms-market"
@@ -40,10 +41,10 @@ def files(kinds: Iterable[str]) -> dict[str, bytes]:
 
 def hooks(host: "Host") -> dict[str, Any]:
     """The hooks file of a plugin: what the host's own settings would hold, with a command for any machine."""
-    groups: dict[str, Any] = {}
+    said, groups = command(host), {}
     for watch in host.WATCHES:
         group: dict[str, Any] = {"matcher": watch.matcher} if watch.matcher else {}
-        groups[watch.event] = [group | {"hooks": [_handler(host, watch)]}]
+        groups[watch.event] = [group | {"hooks": [handler_of(host, watch, said)]}]
     return {"hooks": groups}
 
 
@@ -51,12 +52,6 @@ def command(host: "Host") -> str:
     """What a shell runs at an event. A machine without khms, or with one that does not know the host, is silent; so is
     one whose settings of the host run khms already."""
     return f"{NAME} hook run --host {host.ID} --plugin 2>/dev/null || true"
-
-
-def _handler(host: "Host", watch: "Watch") -> dict[str, str | int]:
-    own: Callable[[Watch, str], dict[str, str | int]] | None = getattr(host, "handler", None)
-    said = command(host)
-    return own(watch, said) if own else {"type": "command", "command": said, "timeout": watch.timeout}
 
 
 def _claude() -> dict[str, bytes]:

@@ -124,11 +124,7 @@ def _located(project: Path) -> tuple[Path, bytes | None]:
     path = userfile.real(project / NAME, "project", project)
     data = userfile.read(path)
     if data is not None:
-        try:
-            data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = data.count(b"\n", 0, error.start) + 1
-            raise Refused("the file is not UTF-8", where=f"{path}:{line}", hint="save it as UTF-8") from error
+        userfile.text(path, data)  # raises where it is none
     return path, data
 
 

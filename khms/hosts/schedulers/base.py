@@ -79,6 +79,7 @@ class Scheduler(Protocol):
 
     ID: str
     MISSED: str  # what becomes of a run whose time went by while the machine was off
+    KEYS: str  # where a person can put a key so that the jobs have it
 
     def why_not(self) -> str:
         """Why this machine cannot use it; empty where it can."""

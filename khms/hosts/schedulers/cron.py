@@ -17,6 +17,7 @@ from khms.hosts.schedulers.base import Entry, call
 
 ID = "cron"
 MISSED = "cron does not catch up: a run whose time passes while the machine is off or asleep is left out"
+KEYS = "give them in a line NAME=value at the top of your crontab (crontab -e)"
 # Stands after a last line that had no line break, and is what lets the break be taken away again.
 GLUE = b"# khms: the line above had no line break at its end\n"
 _NONE = ("no crontab for", "no such file or directory")  # Vixie's word and its heirs', BusyBox's

@@ -25,7 +25,6 @@ class Done:
     """`changed` says whether the scheduler holds something else than before, `left` which other one was emptied."""
 
     scheduler: Scheduler
-    record: record.Record
     changed: bool
     left: str = ""
 
@@ -60,7 +59,7 @@ def install(base: Base, kind: str | None, asked: Mapping[str, str | None]) -> Do
         changed = _put(chosen, entries, path, before, new)
         other = before.scheduler if before and before.scheduler != chosen.ID else ""
         left = other if other and registry.scheduler(other).uninstall(path.stem) else ""
-    return Done(chosen, new, changed, left)
+    return Done(chosen, changed, left)
 
 
 def uninstall(root: Path, kind: str | None) -> list[str]:

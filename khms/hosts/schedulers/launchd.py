@@ -16,6 +16,7 @@ ID = "launchd"
 MISSED = (
     "a run whose time passed while the machine slept is made up for when it wakes; one while it was off is left out"
 )
+KEYS = "give them with launchctl setenv"
 _BUSY = 5  # launchctl's word while the agent that was booted out is still going
 _TRIES = 5
 

@@ -4,12 +4,10 @@ import datetime
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from khms.errors import KhmsError
+from khms.errors import Busy, KhmsError
 from khms.hosts.schedulers import installing, joblog, record, registry
 from khms.hosts.schedulers.joblog import Run
 from khms.store.layout import Base
-
-BUSY = 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Job:
     @property
     def failed(self) -> bool:
         """Whether its last run ended badly. One that found another at work did not."""
-        return self.last is not None and self.last.code not in (None, 0, BUSY)
+        return self.last is not None and self.last.code not in (None, 0, Busy.exit_code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from khms.hosts.schedulers.base import DAYS, Entry, call
 
 ID = "systemd"
 MISSED = "a run whose time passed while the machine was off is made up for when it is on again"
+KEYS = "give them in a file of ~/.config/environment.d"
 LINGER = Path("/var/lib/systemd/linger")
 _HEAD = "# Written by khms schedule install; khms schedule uninstall removes it.\n"
 _BUS = "log in as this user, or: export XDG_RUNTIME_DIR=/run/user/$(id -u)"

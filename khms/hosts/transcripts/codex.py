@@ -9,11 +9,10 @@ is told once. A sub-agent is a thread of its own, whose file says so in its firs
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from khms.hosts.base import home
 from khms.hosts.transcripts.base import AGENT, CALL, FAILED, INJECTED, OK, OUTCOME, USER, Record, Session, modified
 from khms.hosts.transcripts.lines import head, json_lines, told
 from khms.hosts.transcripts.pairs import Pairs, Twins
@@ -22,6 +21,7 @@ from khms.hosts.transcripts.words import blocks, error_lines, seconds, text_of, 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
+    from pathlib import Path
     from typing import Any
 
 HOST = "codex"
@@ -75,8 +75,7 @@ def records(path: Path, since: str, tally: Counter[str]) -> Iterator[Record]:
 
 
 def _home() -> Path:
-    moved = os.environ.get("CODEX_HOME")
-    return Path(moved) if moved else Path.home() / ".codex"
+    return home("CODEX_HOME", ".codex")
 
 
 def _is_side(path: Path) -> bool:

@@ -6,10 +6,9 @@ a hook added stands in `hook.end`; a command's exit code stands with a success; 
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from khms.hosts.base import home
 from khms.hosts.transcripts.base import AGENT, CALL, FAILED, INJECTED, OK, OUTCOME, USER, Record, Session, modified
 from khms.hosts.transcripts.lines import head, json_lines, told
 from khms.hosts.transcripts.pairs import Pairs
@@ -18,6 +17,7 @@ from khms.hosts.transcripts.words import error_lines, seconds, text_of, texts
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
+    from pathlib import Path
     from typing import Any
 
 HOST = "copilot"
@@ -26,9 +26,7 @@ _CONTEXT = "additionalContext"
 
 def sessions() -> Iterator[Session]:
     """The folder is named after its session."""
-    moved = os.environ.get("COPILOT_HOME")
-    root = Path(moved) if moved else Path.home() / ".copilot"
-    for path in sorted(root.glob("session-state/*/events.json[l]")):
+    for path in sorted(home("COPILOT_HOME", ".copilot").glob("session-state/*/events.json[l]")):
         yield Session(HOST, path.parent.name, path, "", modified(path))
 
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
 from collections import OrderedDict
-from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from khms.hosts.base import home
 from khms.hosts.transcripts import lines
 from khms.hosts.transcripts.base import AGENT, CALL, FAILED, INJECTED, OK, OUTCOME, USER, Record, Session, modified
 from khms.hosts.transcripts.lines import Line, head, json_lines, opened, told
@@ -28,6 +27,7 @@ from khms.hosts.transcripts.words import blocks, error_lines, seconds, text_of, 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterator
+    from pathlib import Path
     from typing import Any
 
 HOST = "gemini"
@@ -240,5 +240,4 @@ def _identity(path: Path) -> str:
 
 
 def _home() -> Path:
-    moved = os.environ.get("GEMINI_CLI_HOME")
-    return (Path(moved) if moved else Path.home()) / ".gemini"
+    return home("GEMINI_CLI_HOME") / ".gemini"

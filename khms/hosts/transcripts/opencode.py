@@ -10,7 +10,6 @@ the writer do not meet; where it has none, nothing is open. Reading makes no fil
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -18,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from khms.hosts.base import home
 from khms.hosts.transcripts.base import AGENT, CALL, FAILED, INJECTED, OK, OUTCOME, USER, Record, Session, modified
 from khms.hosts.transcripts.lines import LONGEST, Line, number, opened, parsed, told
 from khms.hosts.transcripts.words import error_lines, seconds, text_of, texts
@@ -49,9 +49,7 @@ _LAST = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created DESC,
 
 def sessions() -> Iterator[Session]:
     """A database that cannot be read comes as one session: reading it tells the reason."""
-    moved = os.environ.get("XDG_DATA_HOME")
-    root = (Path(moved) if moved else Path.home() / ".local" / "share") / "opencode"
-    for path in sorted(root.glob("opencode*.db")):
+    for path in sorted(home("XDG_DATA_HOME", ".local", "share").glob("opencode/opencode*.db")):
         try:
             with _connected(path) as base:
                 rows = base.execute(_LISTED).fetchall()

@@ -73,15 +73,9 @@ def unframed(text: str) -> str:
     return _OPEN_FRAME.sub("", _FRAME.sub("", text))
 
 
-def without(text: str, *tags: str) -> str:
-    """`text` without the elements of these names. One that does not end goes to the end of the text."""
-    for tag in tags:
-        start = text.find(f"<{tag}>")
-        while start >= 0:
-            _, closing, rest = text[start:].partition(f"</{tag}>")
-            text = text[:start] + (rest if closing else "")
-            start = text.find(f"<{tag}>", start)
-    return text
+def without(text: str, tag: str) -> str:
+    """`text` without the elements of this name. One that does not end goes to the end of the text."""
+    return re.sub(rf"<{tag}>.*?(?:</{tag}>|\Z)", "", text, flags=re.DOTALL)
 
 
 def error_lines(output: str, *, first: bool = False) -> str:

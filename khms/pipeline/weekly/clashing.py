@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from khms.model.candidate import Quote
 from khms.model.card import Card
 from khms.pipeline import specifics
 from khms.pipeline.absorbing import text
+from khms.pipeline.quotes import SHORTEST
 from khms.pipeline.weekly.ground import Ground
 from khms.pipeline.weekly.statements import YES, Clash, clashes
 
@@ -64,3 +66,8 @@ def sides(clash: Clash, card: Card) -> tuple[str, str]:
     """(what the card says, what the other one says), as they are written."""
     own, theirs = (clash.one, clash.other) if clash.one.card == card.id else (clash.other, clash.one)
     return own.shown, theirs.shown
+
+
+def quotes_of(clash: Clash) -> tuple[Quote, ...]:
+    """The two sentences, as far as they are long enough to be looked up."""
+    return tuple(Quote(said.card, said.text) for said in (clash.one, clash.other) if len(said.text) >= SHORTEST)

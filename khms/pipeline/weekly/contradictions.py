@@ -5,11 +5,11 @@ would tell them apart. Where no link says it yet, the weaker one is offered to b
 import re
 from collections.abc import Iterator
 
-from khms.model.candidate import Change, Quote
+from khms.model.candidate import Change
 from khms.model.card import Card
 from khms.model.claim import claim
 from khms.pipeline.report import cell
-from khms.pipeline.weekly.clashing import sides, sort
+from khms.pipeline.weekly.clashing import quotes_of, sides, sort
 from khms.pipeline.weekly.ground import Ground
 from khms.pipeline.weekly.offer import Found, Offer, Told
 from khms.pipeline.weekly.statements import Clash
@@ -50,7 +50,6 @@ def _challenge(ground: Ground, one: Card, other: Card, clash: Clash) -> Iterator
         return
     theirs, own = sides(clash, weaker)
     change = Change(weaker.id, "challenged", by.id, weaker.status, f"{by.id} says otherwise: {own}, not {theirs}")
-    quotes = tuple(Quote(said.card, said.text) for said in (clash.one, clash.other) if len(said.text) >= 12)
     body = "\n".join([
         f"{weaker.id} and {by.id} cannot both hold, and no link says so.",
         "",
@@ -59,7 +58,7 @@ def _challenge(ground: Ground, one: Card, other: Card, clash: Clash) -> Iterator
         f"What would tell them apart: {experiment(one, other, clash)}",
     ])  # fmt: skip
     title = f"{weaker.id} is challenged by {by.id}: they cannot both hold"
-    yield Offer(str(change), title, body + "\n", change=change, quotes=quotes, near=(weaker.id, by.id))
+    yield Offer(str(change), title, body + "\n", change=change, quotes=quotes_of(clash), near=(weaker.id, by.id))
 
 
 def _side_by_side(ground: Ground, one: Card, other: Card, clash: Clash | None) -> Iterator[str]:

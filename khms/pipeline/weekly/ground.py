@@ -8,9 +8,8 @@ from typing import Any
 from khms.config import Config
 from khms.model import belief
 from khms.model.belief import Belief, Figures
-from khms.model.card import Card
+from khms.model.card import IN_FORCE, Card
 from khms.model.finding import Finding
-from khms.pipeline.absorbing import IN_FORCE
 from khms.pipeline.known import document
 from khms.pipeline.nearest import Nearby
 from khms.pipeline.weekly.past import Past

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from khms.errors import KhmsError
 from khms.model.receipt import APPROVED
-from khms.pipeline.approve import approved_labels, made_changes
+from khms.pipeline.approve import approved_labels
 from khms.store import branches, cards, inbox
 from khms.store.inbox import Unit
 from khms.store.layout import Base
@@ -39,7 +39,7 @@ def past(base: Base, repo: Repo, ledger: Ledger) -> Past:
         runs[str(unit.meta.get("run"))] = unit
         told.update(key for key in _list(unit.meta.get(TOLD)) if isinstance(key, str))
         held = unit.meta.get(OFFERS)
-        done = {*approved_labels(records, unit.path), *made_changes(base, unit)}
+        done = approved_labels(records, unit.path)
         for label, key in held.items() if isinstance(held, Mapping) else ():
             receipt = reviewed.get((unit.path, label))
             if label in done or (receipt is not None and receipt.verdict == APPROVED):

@@ -126,8 +126,8 @@ def faults(shape: Shape, ground: Ground, value: Mapping[str, Any]) -> list[str]:
     if len(quoted & set(shape.cards)) < LEAST:
         wrong.append(f"at least {LEAST} of the observations must be quoted")
     relation = value["relation"]
-    named = [relation.get(key) for key in ("target", "nearest") if relation.get(key)]
-    wrong += [f"there is no card {i} among those shown" for i in named if i not in _near(ground, shape)]
+    named, shown = [relation.get(key) for key in ("target", "nearest") if relation.get(key)], _near(ground, shape)
+    wrong += [f"there is no card {i} among those shown" for i in named if i not in shown]
     if relation["kind"] != "new" and not (relation.get("target") and (relation.get("because") or "").strip()):
         wrong.append(f"{relation['kind']} names its target, with a because")
     return wrong

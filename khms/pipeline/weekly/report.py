@@ -60,14 +60,9 @@ def _what(made: Made) -> str:
     change = made.offer.change
     if change is not None:
         return f"{change.card} {change.was} → {change.status}, because of {change.by}"
-    relation = made.candidate.relation
-    links = made.offer.meta["links"]
-    replaced = [
-        i for i in (relation.target if relation.kind == "supersedes" else "", *(links["supersedes"] or ())) if i
-    ]
-    if replaced:
-        return f"a card that supersedes {', '.join(replaced)}"
-    return f"a {made.offer.meta['type']} derived from {', '.join(links['derived_from'])}"
+    if made.offer.moves:
+        return f"a card that supersedes {', '.join(sorted(made.offer.moves))}"
+    return f"a {made.offer.meta['type']} derived from {', '.join(made.offer.meta['links']['derived_from'])}"
 
 
 def _told(week: Week, name: str) -> Iterator[str]:

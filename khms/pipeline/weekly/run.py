@@ -15,6 +15,7 @@ from khms.pipeline.asking import Asked, Undecided
 from khms.pipeline.bounds import Meter
 from khms.pipeline.carry import Run
 from khms.pipeline.draft import DROPPED, PUBLISHED
+from khms.pipeline.night import Spending
 from khms.pipeline.propose import ByAgent, Proposer
 from khms.pipeline.record import now
 from khms.pipeline.refusals import refusals
@@ -23,7 +24,7 @@ from khms.pipeline.weekly.ground import Ask, ground
 from khms.pipeline.weekly.past import Past, past
 from khms.pipeline.weekly.principles import PROMPT, SCHEMA
 from khms.pipeline.weekly.steps import STEPS
-from khms.pipeline.weekly.week import Cost, Result, Week, result
+from khms.pipeline.weekly.week import Result, Week, result
 from khms.store import branches, files, journal, local, schema
 from khms.store.branches import PREFIX, branch_ref
 from khms.store.commit import exclusive
@@ -99,6 +100,8 @@ def _run(task: Task) -> Result:
         return replace(done, recovered=recovered)
     run = run or carried.begin(base)
     week = look(task, run, receipts, before, _asking(task, run))
+    if said := task.meter.unbounded:
+        task.told.append(said)
     commit = branch = ""
     if week.worth:
         week, commit, branch = _publish(task, week)
@@ -136,11 +139,15 @@ def look(task: Task, run: Run, receipts: Ledger, before: Past, ask: Ask | None) 
     )
 
 
-def _cost(task: Task) -> Cost:
+def _cost(task: Task) -> Spending:
     meter = task.meter
-    version = prompts.version(PROMPT) if meter.models else ""
-    stopped = meter.stopped.bound if meter.stopped else None
-    return Cost(meter.made, meter.cost_usd, stopped, tuple((name, version) for name in sorted(meter.models)))
+    return Spending(
+        calls=meter.made,
+        cost_usd=round(meter.cost_usd, 6),
+        stopped_by=meter.stopped.bound if meter.stopped else None,
+        models=tuple(sorted(meter.models)),
+        prompts=((PROMPT, prompts.version(PROMPT)),) if meter.models else (),
+    )
 
 
 # the agent

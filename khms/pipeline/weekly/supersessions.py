@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from khms.model.candidate import Change, Quote, Relation
-from khms.model.card import RELATIONS, Card
-from khms.pipeline.absorbing import IN_FORCE
+from khms.model.card import IN_FORCE, RELATIONS, Card
+from khms.pipeline.quotes import SHORTEST
 from khms.pipeline.rules import cut
-from khms.pipeline.weekly.clashing import sides, sort
+from khms.pipeline.weekly.clashing import quotes_of, sides, sort
 from khms.pipeline.weekly.ground import Ground
 from khms.pipeline.weekly.offer import Found, Offer
 from khms.pipeline.weekly.statements import Clash, sentences
@@ -102,7 +102,7 @@ def _again(ground: Ground, new: Card, reasons: Mapping[str, str]) -> Offer:
     links |= {"supersedes": [new.id, *others], "refuted_by": []}
     links["contradicts"] = [i for i in links["contradicts"] if i not in reasons]
     meta = {key: value for key, value in new.meta.items() if key not in ("id", "status", "links", "title")}
-    quotes = dict.fromkeys(text for text in sentences(new) if len(text) >= 12)
+    quotes = dict.fromkeys(text for text in sentences(new) if len(text) >= SHORTEST)
     return Offer(
         key=f"{' '.join(sorted(reasons))} superseded as {new.id} says",
         title=new.title,
@@ -131,8 +131,7 @@ def _challenged(ground: Ground, old: Card, new: Card, why: str, clashing: Mappin
         "supersedes it.\n"
     )
     clash = clashing.get(old.id)
-    said = (clash.one, clash.other) if clash else ()
-    quotes = tuple(Quote(one.card, one.text) for one in said if len(one.text) >= 12)
     title = f"{old.id} is challenged by {new.id}, which is later"
-    return Offer(str(change), title, body, change=change, quotes=quotes,
-                 near=(old.id, new.id))  # fmt: skip
+    return Offer(
+        str(change), title, body, change=change, quotes=quotes_of(clash) if clash else (), near=(old.id, new.id)
+    )

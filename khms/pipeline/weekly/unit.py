@@ -59,7 +59,9 @@ def _files(week: Week) -> dict[str, bytes]:
         "created": week.run.started,
         "proposer": week.proposer,
         "sources": [],
-        "models": [{"name": name, "prompt_sha256": sha256} for name, sha256 in week.cost.models],
+        "models": [
+            {"name": name, "prompt_sha256": sha256} for name in week.cost.models for _, sha256 in week.cost.prompts
+        ],
         "counts": {
             "cards": week.cards,
             **{fate: len(week.of(fate)) for fate in FOLDERS},

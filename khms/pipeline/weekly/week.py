@@ -7,20 +7,11 @@ from typing import Any
 from khms.model.finding import Finding
 from khms.pipeline.carry import Run
 from khms.pipeline.draft import DROPPED, PUBLISHED
+from khms.pipeline.night import Spending
 from khms.pipeline.weekly.made import LEFT_OUT, Made
 from khms.pipeline.weekly.offer import Found
 
 SCHEMA = "khms.weekly/1"
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What the proposer's agent cost: `models` maps those that answered to the hash of the prompt they were given."""
-
-    calls: int = 0
-    cost_usd: float = 0.0
-    stopped_by: str | None = None
-    models: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,7 @@ class Week:
     late: int = 0
     cap: int = 0
     problems: tuple[Finding, ...] = ()
-    cost: Cost = Cost()
+    cost: Spending = field(default_factory=Spending)
     news: bool = False
     unit: str = ""
     clone: str = ""
@@ -74,7 +65,7 @@ class Result:
     problems: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     stages: tuple[tuple[str, str], ...] = ()
-    cost: Cost = Cost()
+    cost: Spending = field(default_factory=Spending)
 
     @property
     def ok(self) -> bool:

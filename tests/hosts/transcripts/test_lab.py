@@ -12,11 +12,10 @@ import pytest
 
 from khms.hosts import transcripts
 from khms.model.frame import framed
+from tests.end_to_end.host_lab import HOSTS
 
 pytestmark = pytest.mark.host
 
-# The tests' own environment is scrubbed of such names before a test begins.
-HOSTS = Path(os.environ.get("KHMS_TEST_HOSTS") or os.path.normpath(Path(__file__).parents[3] / ".." / "hosts"))
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-agent-sdk-linux-*/claude",
     "codex": "@openai/codex-linux-*/vendor/*/bin/codex",

@@ -23,6 +23,7 @@ def session(name: str) -> str:
     return f"session:claude-code/{name}"
 
 
+PRINCIPLE: dict[str, Any] = {"type": "principle", "level": "derived", "evidence": None, "source": None}
 # What the cards have in common with nobody: one subject each.
 UNRELATED = (
     ("Hinges of the greenhouse door rust within a winter", "The zinc was scratched when they were bent.", "garden"),
@@ -115,10 +116,7 @@ def fill(base: Base, add_card: Write) -> None:
         35,
         "Names of branches change: pin nothing to them",
         "HOLDS: links that name a branch break.",
-        type="principle",
-        level="derived",
-        evidence=None,
-        source=None,
+        **PRINCIPLE,
         date="2026-05-23",
         links={"derived_from": ["K-00034"]},
     )
@@ -191,10 +189,7 @@ def fill(base: Base, add_card: Write) -> None:
         "Coats need warmth to set",
         "HOLDS: at 4 °C, 5 °C or 6 °C paint, primer and varnish fail.\nLIMITS: of one "
         "house.\nIMPLICATIONS: wait for a warm day.",
-        type="principle",
-        level="derived",
-        evidence=None,
-        source=None,
+        **PRINCIPLE,
         date="2026-05-31",
         links={"derived_from": ["K-00061", "K-00062", "K-00063", "K-00064"]},
     )
@@ -202,10 +197,7 @@ def fill(base: Base, add_card: Write) -> None:
         67,
         "A cold garage is no workshop",
         "HOLDS: what blisters there fails.",
-        type="principle",
-        level="derived",
-        evidence=None,
-        source=None,
+        **PRINCIPLE,
         date="2026-05-31",
         links={"derived_from": ["K-00064"]},
     )

@@ -163,6 +163,14 @@ def test_a_usage_limit_ends_the_asking_and_keeps_all_else(
     assert "not every shape was asked about" in report and "(until noon)" in report
 
 
+def test_a_budget_that_bounds_nothing_is_told(
+    planted: Base, propose: Propose, agent: Callable[..., Scripted], good: dict[str, Any]
+) -> None:
+    agent(Reply(ANSWER, json.dumps(good), model="model-1"))
+    found = propose(planted, SETTINGS, budget_usd=5.0)
+    assert any("which the budget cannot bound" in note for note in found.notes)
+
+
 def test_an_answer_that_was_paid_for_is_kept_over_a_kill(
     planted: Base,
     propose: Propose,
