@@ -43,17 +43,16 @@ else:
 
         def __init__(self, *given, **named):
             nonlocal made
-            made += 1
-            values = {**defaults, **dict(zip(names, given)), **named}  # noqa: B905
-            twice = named and given and not named.keys().isdisjoint(names[: len(given)])
-            if made == MANY or twice or values.keys() != known or len(given) > len(names):
+            made += 1  # threads may lose one, or compile twice: all the same
+            told = dict(zip(names, given), **named)  # noqa: B905
+            values = defaults | told
+            if made >= MANY or values.keys() != known or len(told) != len(given) + len(named):
                 type(self).__init__ = init = _compiled(name, names, defaults)
                 init(self, *given, **named)  # knows best what is wrong with a call
                 return
             for field in names:
                 _set(self, field, values[field])
 
-        __init__.__qualname__ = name
         return __init__
 
     def _compiled(name, names, defaults):

@@ -74,19 +74,7 @@ def new(
         draft = _edited(draft, text or manual.skeleton(kind), derived=kind.level == "derived")
     made = manual.propose(session.base, session.repo, session.config, draft)
     if as_json:
-        print_json(
-            {
-                "schema": "khms.card-new/1",
-                "unit": made.unit,
-                "label": manual.LABEL,
-                "path": made.path,
-                "commit": made.commit,
-                "nearest": [{"id": i, "title": t} for i, t in made.nearest],
-                "checks": {name: outcome.state for name, outcome in made.checks.items()},
-                "findings": [finding.as_json() for finding in made.findings],
-                "approve": made.approve,
-            }
-        )
+        print_json({**made.as_json(), "approve": made.approve})
         _warn(session, made)
         return
     if made.recovered:

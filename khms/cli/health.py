@@ -100,12 +100,11 @@ def doctor(ctx: click.Context, repair: bool, secrets: bool, mcp: bool, as_json: 
     from khms.measure.doctor import BAD, OK, examine, proposers
 
     session: Session = ctx.obj
-    if secrets or mcp:
-        if repair or (secrets and mcp):
-            raise Usage("--secrets, --mcp and --repair exclude each other", hint="run them one after the other")
-        if secrets:
-            _secrets(ctx, session, as_json)
-            return
+    if secrets + mcp + repair > 1:
+        raise Usage("--secrets, --mcp and --repair exclude each other", hint="run them one after the other")
+    if secrets:
+        _secrets(ctx, session, as_json)
+        return
     results = _servers(session) if mcp else examine(session.base, repair=repair)
     if as_json:
         checks = [result.as_json() for result in results]

@@ -19,17 +19,6 @@ def inbox() -> None:
     """List and show what awaits review."""
 
 
-def _on_branches(session: Session) -> list[tuple[Unit, str]]:
-    """The units that are on a branch of their own only, each with the branch; a branch that does not hold its unit is
-    named."""
-    from khms.pipeline import unreviewed
-
-    found, problems = unreviewed.on_branches(session.base, session.repo)
-    for problem in problems:
-        session.note(one_line(problem))
-    return found
-
-
 @inbox.command("list")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 @click.option("--all", "everything", is_flag=True, help="Units with nothing pending too.")
@@ -44,7 +33,9 @@ def inbox_list(session: Session, as_json: bool, everything: bool) -> None:
     from khms.pipeline import unreviewed
 
     rows = unreviewed.rows(session.base)
-    beside = _on_branches(session)
+    beside, wrong = unreviewed.on_branches(session.base, session.repo)
+    for message in wrong:
+        session.note(one_line(message))
     shown = [unreviewed.row(unit, open_) for unit, open_ in rows if everything or open_ or unit.broken]
     shown += [unreviewed.row(unit, unit.candidates, branch) for unit, branch in beside]
     if as_json:

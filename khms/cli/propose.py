@@ -16,6 +16,7 @@ from khms.cli.session import Session
 
 if TYPE_CHECKING:
     from khms.pipeline.night import Result
+    from khms.pipeline.weekly.week import Result as Week
 
 EVERY = 10.0  # seconds between two lines about the progress, where there is no terminal for a bar
 SHOWN = 10  # most places of secrets that are listed
@@ -77,15 +78,7 @@ def nightly(
             left_alone=sessions.is_off,
         )
     _warn(session, found)
-    for note in (found.recovered, *found.notes, *map(str, found.problems)):
-        if note:
-            session.note(f"khms: {one_line(note)}")
-    if as_json:
-        stages = [{"stage": stage, "text": text} for stage, text in found.stages]
-        print_json(found.as_json() | ({"stages": stages} if dry_run else {}))
-    elif dry_run:
-        _rehearsed(found)
-    else:
+    if not shown(session, found, dry_run=dry_run, as_json=as_json):
         _told(session, found)
     # that a rehearsal asks no agent, and so decides nothing, is no failure of it
     ctx.exit(0 if found.ok and (not found.open or found.spending.stopped_by or dry_run) else 1)
@@ -104,11 +97,20 @@ def _warn(session: Session, found: Result) -> None:
     session.note("  then take it out of the line, which the next khms nightly reads anew")
 
 
-def _rehearsed(found: Result) -> None:
-    """Each stage under a heading of its own, then its text as it is, but for what a terminal would obey."""
-    for stage, text in found.stages:
-        print(f"==== {one_line(stage)} ({len(text)} characters)")
-        print(clean(text) if sys.stdout.isatty() else text)
+def shown(session: Session, found: Result | Week, *, dry_run: bool, as_json: bool) -> bool:
+    """Prints what any run's result has: its notes, then the JSON or each stage of a rehearsal under a heading of its
+    own. False where it is still to be told in words."""
+    for note in (found.recovered, *found.notes, *map(str, found.problems)):
+        if note:
+            session.note(f"khms: {one_line(note)}")
+    if as_json:
+        stages = [{"stage": stage, "text": text} for stage, text in found.stages]
+        print_json(found.as_json() | ({"stages": stages} if dry_run else {}))
+    elif dry_run:
+        for stage, text in found.stages:
+            print(f"==== {one_line(stage)} ({len(text)} characters)")
+            print(clean(text) if sys.stdout.isatty() else text)  # as it is, but for what a terminal would obey
+    return as_json or dry_run
 
 
 def _told(session: Session, found: Result) -> None:

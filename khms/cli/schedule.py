@@ -59,9 +59,7 @@ def install(session: Session, kind: str | None, nightly: str | None, weekly: str
     for note in (done.scheduler.MISSED, *done.scheduler.notes()):
         session.note(one_line(f"note: {note}"))
     if keys := record.secrets():
-        session.note(
-            one_line(f"note: not kept for the jobs, being secret: {', '.join(keys)}; {_keys(done.scheduler.ID)}")
-        )
+        session.note(one_line(f"note: not kept for the jobs, being secret: {', '.join(keys)}; {done.scheduler.KEYS}"))
     session.say("where a job fails or is overdue, khms status says so, and khms status --check ends with 1")
     session.say("undo: khms schedule uninstall")
 
@@ -149,12 +147,3 @@ def told(job: "Job") -> str:
         )
         last = f"ended {how} {job.last.at}"
     return f"{last}; " + (f"next {job.next}" if job.there else "GONE from the scheduler: khms schedule install")
-
-
-def _keys(kind: str) -> str:
-    """Where a key can be put so that the jobs have it."""
-    return {
-        "cron": "give them in a line NAME=value at the top of your crontab (crontab -e)",
-        "systemd": "give them in a file of ~/.config/environment.d",
-        "launchd": "give them with launchctl setenv",
-    }[kind]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from khms.cli.output import clean, one_line, print_json, table
+from khms.cli.output import table
 from khms.cli.progress import progress
+from khms.cli.propose import shown
 from khms.cli.session import Session
 
 if TYPE_CHECKING:
@@ -63,17 +63,7 @@ def weekly(
             dry_run=dry_run,
             progress=told,
         )
-    for note in (found.recovered, *found.notes, *map(str, found.problems)):
-        if note:
-            session.note(f"khms: {one_line(note)}")
-    if as_json:
-        stages = [{"stage": stage, "text": text} for stage, text in found.stages]
-        print_json(found.as_json() | ({"stages": stages} if dry_run else {}))
-    elif dry_run:
-        for stage, text in found.stages:
-            print(f"==== {one_line(stage)} ({len(text)} characters)")
-            print(clean(text) if sys.stdout.isatty() else text)
-    else:
+    if not shown(session, found, dry_run=dry_run, as_json=as_json):
         _told(session, found)
     ctx.exit(0 if found.ok else 1)
 

@@ -83,9 +83,9 @@ def _reclaimed(folder: Path, extent: Extent, known: Manifest) -> Extent:
     return compacted(Vectors(folder, extent), live, next_name(folder))
 
 
-def next_name(folder: Path) -> str:
-    """A name for a set of files, above every one that was ever begun here."""
-    names = [path.name.rpartition("-")[2] for path in folder.glob("vectors-*")]
+def next_name(folder: Path, kind: str = "vectors") -> str:
+    """The number of what comes next of its kind, above every one that was ever begun here."""
+    names = [path.name.rpartition("-")[2] for path in folder.glob(f"{kind}-*")]
     return str(max((int(name) for name in names if name.isdigit()), default=0) + 1)
 
 

@@ -14,8 +14,10 @@ from dataclasses import replace
 
 from khms.errors import Busy, KhmsError
 from khms.index import manifest
+from khms.index.catchup import next_name
 from khms.index.extent import Extent, Graph, Part
 from khms.index.manifest import Manifest, Unusable
+from khms.index.models import package
 from khms.index.vector import Vectors, checksum
 from khms.store import files
 from khms.store.lock import hold
@@ -40,12 +42,7 @@ CONNECTIVITY, EXPANSION_ADD, EXPANSION_SEARCH = 16, 128, 256
 
 def missing() -> str:
     """Why there can be no graph, in words; empty where there can be one."""
-    from importlib.util import find_spec
-
-    with contextlib.suppress(ValueError):
-        if find_spec("usearch"):
-            return ""
-    return f"usearch is not installed ({EXTRA})"
+    return "" if package("usearch") else f"usearch is not installed ({EXTRA})"
 
 
 def wanted(known: Manifest, config: Mapping[str, Any]) -> bool:
@@ -82,10 +79,7 @@ def damage(folder: Path, graph: Graph, *, thorough: bool = False) -> str:
 
 def opened(folder: Path, known: Manifest, config: Mapping[str, Any]) -> Any | None:
     """The graph that the manifest names, mapped. None where there is none to be used: all rows are compared then."""
-    extent, graph = known.vectors, known.graph
-    if extent is None or graph is None or not wanted(known, config):
-        return None
-    return _restored(folder, graph, view=True) if fits(graph, extent) and not damage(folder, graph) else None
+    return _restored(folder, known, view=True) if wanted(known, config) else None
 
 
 def build(base: Base, config: Mapping[str, Any], progress: Callable[[int, int], None] | None = None) -> str:
@@ -106,22 +100,20 @@ def _written(folder: Path, known: Manifest, progress: Callable[[int, int], None]
     """A new file with the rows of all vectors that there are."""
     from khms.index.arrays import np
 
-    extent, old = known.vectors, known.graph
+    extent = known.vectors
     assert extent is not None
     rows = Vectors(folder, extent).rows
-    usable = old is not None and fits(old, extent) and not damage(folder, old)
-    index = (_restored(folder, old, view=False) if old is not None and usable else None) or _begun(extent)
+    index = _restored(folder, known, view=False) or _begun(extent)
     for start in range(len(index), len(rows), AT_ONCE):
         some = rows[start : start + AT_ONCE]
         index.add(np.arange(start, start + len(some), dtype=np.uint64), some)
         if progress is not None:
             progress(start + len(some), len(rows))
     data = bytes(index.save())
-    names = [path.name.rpartition("-")[2] for path in folder.glob("graph-*")]
-    name = str(max((int(name) for name in names if name.isdigit()), default=0) + 1)
-    made = Graph(name, extent.name, extent.model, extent.dimension, len(rows), Part(len(data), zlib.crc32(data), 0))
+    file = Part(len(data), zlib.crc32(data), 0)
+    made = Graph(next_name(folder, "graph"), extent.name, extent.model, extent.dimension, len(rows), file)
     files.write_atomic(made.path(folder), data)
-    return replace(made, file=replace(made.file, at=manifest.mark(made.path(folder))[1]))
+    return replace(made, file=replace(file, at=manifest.mark(made.path(folder))[1]))
 
 
 def _name(base: Base, before: Manifest, made: Graph) -> None:
@@ -151,8 +143,12 @@ def _begun(extent: Extent) -> Any:
     )  # fmt: skip
 
 
-def _restored(folder: Path, graph: Graph, *, view: bool) -> Any | None:
-    """The graph in the file, if that is of this dimension and holds that many: USearch itself reads any."""
+def _restored(folder: Path, known: Manifest, *, view: bool) -> Any | None:
+    """The graph that the manifest names, if its file is as it was written, of this dimension and of that many rows:
+    USearch itself reads any."""
+    extent, graph = known.vectors, known.graph
+    if extent is None or graph is None or not fits(graph, extent) or damage(folder, graph):
+        return None
     figures = {"expansion_add": EXPANSION_ADD, "expansion_search": EXPANSION_SEARCH}
     try:
         found = _library().restore(str(graph.path(folder)), view=view, **figures)

@@ -187,8 +187,8 @@ def _packed(base: Base, name: str) -> Chosen:
     import hashlib
 
     packed = PACKED[name]
-    folder = _package(packed.package)
-    if folder is None or _package(packed.runs_by) is None:
+    folder = package(packed.package)
+    if folder is None or package(packed.runs_by) is None:
         raise Unavailable(f"the model {name} is not installed ({EXTRA})", hint=EXTRA)
     try:
         digest = _remembered_or(base, folder, (packed.file,), lambda: _digest(folder / packed.file))
@@ -203,7 +203,7 @@ def _packed(base: Base, name: str) -> Chosen:
     return Chosen(folder, "", whole, name)
 
 
-def _package(name: str) -> Path | None:
+def package(name: str) -> Path | None:
     """The folder of an installed package, which is not imported for that."""
     from importlib.util import find_spec
 

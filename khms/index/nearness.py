@@ -37,7 +37,7 @@ class Part:
 
         plain = self._cosines(question)
         aside = plain
-        if self._common is not None and self._along is not None:
+        if self._common is not None:
             share = float(question @ self._common)
             along, left = self._along
             aside = np.multiply(along, np.float32(-share))
@@ -84,12 +84,11 @@ class Part:
         return begins, [(records, begins[records] + number) for number, records in having]
 
     @cached_property
-    def _along(self) -> tuple[NDArray[float32], NDArray[float32]] | None:
+    def _along(self) -> tuple[NDArray[float32], NDArray[float32]]:
         """How far each row goes along the common direction, and one by the length of the rest."""
         from khms.index.arrays import np
 
-        if self._common is None:
-            return None
+        assert self._common is not None
         along = self._cosines(self._common.astype(np.float32))
         return along, 1 / np.sqrt(np.maximum(1 - along * along, np.float32(_LEAST)))
 

@@ -415,9 +415,8 @@ class _Refresh:
         )
 
     def _next(self) -> str:
-        """The name of the next index folder, above every one that was ever begun."""
-        names = [path.name for path in self.base.index.glob("lexical-*")]
-        return f"lexical-{max((int(n[8:]) for n in names if n[8:].isdigit()), default=0) + 1}"
+        """The name of the next index folder."""
+        return f"lexical-{next_name(self.base.index, 'lexical')}"
 
     def _clear_away(self) -> None:
         """Removes the index folders that no manifest names any more; one that is still open elsewhere may stay."""

@@ -94,8 +94,8 @@ def _shortened(value: dict[str, Any], excess: int) -> tuple[Way, int, int]:
     return way, count, kept
 
 
-def _walk(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
-    waiting: list[tuple[Way, Any]] = [(way, value)]
+def _walk(value: Any) -> Iterator[tuple[Way, Any]]:
+    waiting: list[tuple[Way, Any]] = [((), value)]
     while waiting:
         way, item = waiting.pop()
         yield way, item

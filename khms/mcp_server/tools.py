@@ -98,7 +98,7 @@ def _precheck(place: Place, said: Mapping[str, Any]) -> dict[str, Any]:
     from khms.index import catchup, sync
     from khms.recall.precheck import names_of, precheck
 
-    tags, command = [tag for tag in said.get("tags", []) if tag.strip()], said.get("command", "")
+    tags, command = names_of(place.base, said.get("tags", ())), said.get("command", "")
     if not tags and not command.strip():
         raise Usage(
             "there is no tag and no command", where="tags, command", hint="give the command you are about to run"
@@ -108,8 +108,7 @@ def _precheck(place: Place, said: Mapping[str, Any]) -> dict[str, Any]:
         sync.refresh(place.base, config=place.config, vectors=catchup.LATER)
     except (Busy, Unavailable) as error:  # what the index holds is said all the same
         remarks.append(f"the index could not be brought up to date: {error.message}")
-    under = names_of(place.base, tags)
-    found = precheck(place.base, place.config, tags=under, command=command, limit=said.get("limit"), snippets=True)
+    found = precheck(place.base, place.config, tags=tags, command=command, limit=said.get("limit"), snippets=True)
     if not found.tags:
         remarks.append("this command is of no risky class, and there was no tag")
     return {**found.as_json(), "remarks": remarks}
@@ -145,17 +144,8 @@ def _propose_card(place: Place, said: Mapping[str, Any]) -> dict[str, Any]:
         derived_from=tuple(said.get("derived_from", ())),
     )
     made = manual.propose(place.base, repo, place.config, draft, agent=agent_host() or AGENT)
-    return {
-        "schema": "khms.card-new/1",
-        "unit": made.unit,
-        "label": manual.LABEL,
-        "path": made.path,
-        "commit": made.commit,
-        "nearest": [{"id": card, "title": title} for card, title in made.nearest],
-        "checks": {name: outcome.state for name, outcome in made.checks.items()},
-        "findings": [finding.as_json() for finding in made.findings],
-        "next": f"it is no knowledge yet: a person decides about it (khms review {made.unit})",
-    }
+    told = f"it is no knowledge yet: a person decides about it (khms review {made.unit})"
+    return {**made.as_json(), "next": told}
 
 
 def _inbox_status(place: Place, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import os
 import shlex
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -31,7 +30,7 @@ def _result(entry: Configured, project: Path) -> Result:
         try:
             version, tools = asked(entry, project, cast("TextIO", said))
         except Exception as error:
-            why = next(_causes(error))
+            why = _cause(error)
             said.seek(0)
             last = (said.read()[-2000:].strip().splitlines() or [""])[-1]
             message = f"the server does not answer: {why}" + (f" ({last[:200]})" if last else "")
@@ -67,10 +66,10 @@ def asked(entry: Configured, project: Path, said: TextIO) -> tuple[str, list[str
     return anyio.run(visit)
 
 
-def _causes(error: BaseException) -> Iterator[str]:
+def _cause(error: BaseException) -> str:
     """What went wrong in words: of a group, what its first member says."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):
-        yield f"not within {PATIENCE:.0f} seconds"
-    yield " ".join(str(error).split()) or type(error).__name__
+        return f"not within {PATIENCE:.0f} seconds"
+    return " ".join(str(error).split()) or type(error).__name__

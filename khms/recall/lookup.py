@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,10 @@ def look_up(base: Base, identity: str, settings: Mapping[str, Any] | None = None
     """The document that `identity` names, by the ids that recall prints; `settings` are the base's own where they are
     not given. A path that it prints, with its line or without, does as well. Raises No where there is none, Unreadable
     where its file cannot be read."""
-    rules = sources.rules(base, config.load(base.root) if settings is None else settings)
+    settings = config.load(base.root) if settings is None else settings
+    rules = sources.rules(base, settings)
     identity, path = _identity(base, identity, rules)
-    for finder in (_card, _mark, _day, _record, _candidate, _lesson):
+    for finder in (partial(_card, settings=settings), _mark, _day, _record, _candidate, _lesson):
         found = finder(base, identity)
         if found is not None:
             return found
@@ -138,7 +140,7 @@ def edges(shelf: Shelf, card: Card) -> tuple[tuple[Link, ...], tuple[Link, ...],
     return own, naming, correcting
 
 
-def _card(base: Base, identity: str) -> Found | None:
+def _card(base: Base, identity: str, settings: Mapping[str, Any]) -> Found | None:
     if not is_card_id(identity):
         return None
     notes: list[str] = []
@@ -169,7 +171,7 @@ def _card(base: Base, identity: str) -> Found | None:
         links=own,
         named_by=naming,
         correctors=correcting,
-        belief=beliefs(shelf.cards, figures(config.load(base.root))).get(card.id),
+        belief=beliefs(shelf.cards, figures(settings)).get(card.id),
         history=tuple(_history(records or [], card.id)),
         notes=tuple(notes),
         proof=stands,

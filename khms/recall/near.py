@@ -10,7 +10,7 @@ from khms.model.document import UNREVIEWED
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from khms.index.lexical import Reader
-    from khms.model.document import Document, Query
+    from khms.model.document import Query
 
 NAMED = ("tag", "type", "kind", "scope", "status")
 MOST = 3
@@ -40,10 +40,4 @@ def nearest(value: str, held: set[str]) -> list[str]:
 def _values(reader: Reader, name: str) -> Iterator[str]:
     for document in reader.everything():
         if document.shelf != UNREVIEWED:  # what nobody reviewed is told to nobody who did not ask for it
-            yield from _own(document, name)
-
-
-def _own(document: Document, name: str) -> tuple[str, ...]:
-    if name == "tag":
-        return document.tags
-    return tuple(filter(None, (str(getattr(document, name)),)))
+            yield from document.tags if name == "tag" else filter(None, [str(getattr(document, name))])

@@ -34,13 +34,13 @@ def ask(
     until: float,
     *,
     default: bool = True,
-    alive: float = 0.0,
+    alive: float | None = None,
     take: "Callable[[bytes], None] | None" = None,
 ) -> tuple[list[bytes] | None, str]:
     """The answer's blocks, or None and one word why. `root` is the base as `address.root` tells it; without one, or
-    where it has no server, the user's own base is asked if `default`. `until` is a time of `monotonic`, `alive` one at
-    which a server that has given no sign of life is left. `take` puts out the answer to a hook; the word beside such an
-    answer says why the server did not write down what came of the event, and is empty where it did."""
+    where it has no server, the user's own base is asked if `default`. `until` is a time of `monotonic`, `alive` an
+    earlier one at which a server that has given no sign of life is left. `take` puts out the answer to a hook; the word
+    beside such an answer says why the server did not write down what came of the event, and is empty where it did."""
     if address.switched_off(env):
         return None, OFF
     why = NONE
@@ -51,7 +51,7 @@ def ask(
             return None, NONE if not address.exists(place) else UNSAFE
         for real in _bases(root, default):
             answer, found = _exchange(
-                place + b"/" + address.name(env, real) + address.SOCKET, kind, blocks, until, alive, take
+                place + b"/" + address.name(env, real) + address.SOCKET, kind, blocks, until, alive or until, take
             )
             if found not in (NONE, DEAD):
                 return answer, found
@@ -82,7 +82,7 @@ def _exchange(
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(max((min(until, alive) if alive else until) - monotonic(), 0.001))
+        connection.settimeout(max(alive - monotonic(), 0.001))
         try:
             connection.connect(path)
         except FileNotFoundError:
@@ -94,7 +94,7 @@ def _exchange(
         patience = b"%d" % max(int((until - monotonic()) * 1000), 1)
         words = (kind, address.build(khms.__file__), patience)
         try:
-            wire.send(connection, wire.message(words, blocks), min(until, alive) if alive else until)
+            wire.send(connection, wire.message(words, blocks), alive)
             (status, _), answer = wire.receive(connection, 2, until, wire.LARGEST_ANSWER, alive)
         except TimeoutError:
             if take is not None:

@@ -108,10 +108,10 @@ def end(number: int, path: bytes, grace: float) -> bool:
     try:
         if not _has_open(number, path):
             return False
-        for sign in (signal.SIGTERM, signal.SIGCONT, signal.SIGKILL):
-            if sign == signal.SIGKILL and select.select([process], [], [], grace)[0]:
-                break
-            signal.pidfd_send_signal(process, sign)
+        signal.pidfd_send_signal(process, signal.SIGTERM)
+        signal.pidfd_send_signal(process, signal.SIGCONT)
+        if not select.select([process], [], [], grace)[0]:
+            signal.pidfd_send_signal(process, signal.SIGKILL)
         return bool(select.select([process], [], [], grace)[0])
     except OSError:
         return False

